@@ -1,0 +1,60 @@
+"""The clock seam: the only place where time is read or waited for.
+
+Deadlines and backoff use `monotonic`, which no change of the wall clock can move; `now` is for people and for the
+calendar, and orders nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+
+class Clock(Protocol):
+    def monotonic(self) -> float:
+        """Seconds since an arbitrary start; never goes back."""
+
+    def now(self) -> datetime:
+        """Wall-clock time with its zone."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def now(self) -> datetime:
+        return datetime.now().astimezone()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+@dataclass
+class FakeClock:
+    """A clock that moves only when told: `advance` moves both hands, `set` only the wall clock's."""
+
+    wall: datetime
+    elapsed: float = 0.0
+
+    def monotonic(self) -> float:
+        return self.elapsed
+
+    def now(self) -> datetime:
+        return self.wall
+
+    def sleep(self, seconds: float) -> None:
+        self.advance(seconds)
+
+    def advance(self, seconds: float) -> None:
+        self.elapsed += seconds
+        self.wall += timedelta(seconds=seconds)
+
+    def set(self, wall: datetime) -> None:
+        self.wall = wall

@@ -1,0 +1,204 @@
+"""Every refusal and every failure, as one tree.
+
+    ToolwiseError
+    ├── ModelFault            the model may write another call
+    │   ├── MalformedCall         malformed_call
+    │   ├── TruncatedCall         truncated_call
+    │   ├── UnknownTool           unknown_tool
+    │   ├── InvalidArguments      invalid_arguments
+    │   ├── ToolFailed            tool_failed
+    │   └── ResultInvalid         result_invalid
+    ├── PolicyFault           a person or a policy decides
+    │   ├── Denied                denied
+    │   ├── ApprovalRequired      approval_required
+    │   ├── ApprovalExpired       approval_expired
+    │   ├── UnsafeTarget          unsafe_target
+    │   └── DefinitionChanged     definition_changed
+    ├── CallerFault           the caller waits, raises a bound, or gives up
+    │   ├── DeadlineExceeded      timeout
+    │   ├── LimitExceeded         limit
+    │   ├── BudgetExceeded        budget_exceeded
+    │   ├── InProgress            in_progress
+    │   ├── Conflict              conflict
+    │   └── OutcomeUnknown        outcome_unknown
+    ├── OperatorFault         whoever runs the machine repairs it; side effects stop meanwhile
+    │   ├── StorageUnavailable    storage_unavailable
+    │   └── Corrupt               corrupt
+    └── UserFault             the person at the command line or in Python changes the request
+        ├── BadInput              bad_input
+        ├── ModelUnavailable      model_unavailable
+        └── SettingsDiffer        settings_differ
+
+The group says who acts, `code` is stable and machine-readable, `retryable` says whether the same request can succeed
+later without anybody changing it. A message is one sentence that says what to do; it never quotes text that a tool
+or a model wrote at length, and never carries a secret.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+Actor = Literal["model", "policy", "caller", "operator", "user"]
+
+
+class ToolwiseError(Exception):
+    """Root of every error that this package raises on purpose."""
+
+    code: ClassVar[str] = "error"
+    actor: ClassVar[Actor]
+    retryable: ClassVar[bool] = False
+
+
+class ModelFault(ToolwiseError):
+    actor = "model"
+
+
+class MalformedCall(ModelFault):
+    """The text of the call does not parse, or parses in more than one way."""
+
+    code = "malformed_call"
+
+
+class TruncatedCall(ModelFault):
+    """The text ended, or a bound was met, before the call was closed. Never closed by guessing."""
+
+    code = "truncated_call"
+
+
+class UnknownTool(ModelFault):
+    """No tool has exactly this name."""
+
+    code = "unknown_tool"
+
+
+class InvalidArguments(ModelFault):
+    """The arguments do not fit the tool's schema, or the tool cannot accept their values."""
+
+    code = "invalid_arguments"
+
+
+class ToolFailed(ModelFault):
+    """The tool ran and could not answer."""
+
+    code = "tool_failed"
+
+
+class ResultInvalid(ModelFault):
+    """The tool ran and returned something that is not a finite JSON value or text. Its effect stands."""
+
+    code = "result_invalid"
+
+
+class PolicyFault(ToolwiseError):
+    actor = "policy"
+
+
+class Denied(PolicyFault):
+    """No policy allows this call, or one forbids it, or the policy could not be asked."""
+
+    code = "denied"
+
+
+class ApprovalRequired(PolicyFault):
+    """A person must confirm this call first."""
+
+    code = "approval_required"
+
+
+class ApprovalExpired(PolicyFault):
+    """The confirmation came too late."""
+
+    code = "approval_expired"
+
+
+class UnsafeTarget(PolicyFault):
+    """A path or an address that the tool may not reach."""
+
+    code = "unsafe_target"
+
+
+class DefinitionChanged(PolicyFault):
+    """The tool is not the one that was approved."""
+
+    code = "definition_changed"
+
+
+class CallerFault(ToolwiseError):
+    actor = "caller"
+
+
+class DeadlineExceeded(CallerFault):
+    """The call was ended at its deadline and had no effect that could outlive it."""
+
+    code = "timeout"
+    retryable = True
+
+
+class LimitExceeded(CallerFault):
+    """A bound of `core.limits` was met."""
+
+    code = "limit"
+
+
+class BudgetExceeded(CallerFault):
+    """The run, the principal or the tool has used what it was given."""
+
+    code = "budget_exceeded"
+
+
+class InProgress(CallerFault):
+    """The same key is being executed now."""
+
+    code = "in_progress"
+    retryable = True
+
+
+class Conflict(CallerFault):
+    """The same key was used with other arguments."""
+
+    code = "conflict"
+
+
+class OutcomeUnknown(CallerFault):
+    """The call may have had its effect; nobody may retry it blindly."""
+
+    code = "outcome_unknown"
+
+
+class OperatorFault(ToolwiseError):
+    actor = "operator"
+
+
+class StorageUnavailable(OperatorFault):
+    """A record that must be durable could not be written."""
+
+    code = "storage_unavailable"
+    retryable = True
+
+
+class Corrupt(OperatorFault):
+    """Stored bytes are not those that were written."""
+
+    code = "corrupt"
+
+
+class UserFault(ToolwiseError):
+    actor = "user"
+
+
+class BadInput(UserFault):
+    """A file, folder, option or configuration that cannot be used."""
+
+    code = "bad_input"
+
+
+class ModelUnavailable(UserFault):
+    """The model's name is unknown, or its files are missing, unreachable or not the expected ones."""
+
+    code = "model_unavailable"
+
+
+class SettingsDiffer(UserFault):
+    """The output folder was begun with other settings."""
+
+    code = "settings_differ"

@@ -1,0 +1,49 @@
+"""Every bound, in one place, on by default, each with its reason.
+
+A bound is passed explicitly (`limits: Limits = LIMITS`); nothing else in the package holds a number that bounds input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    # JSON that a model or a file wrote
+    argument_bytes: int = 64 * 1024  # a call is a few hundred bytes; parsing cost stays below a millisecond
+    json_depth: int = 32  # no tool of ours nests deeper than 5; the standard parser recurses
+    integer_digits: int = 300  # more digits than a double's range; Python's own int() limit is 4,300
+    string_bytes: int = 32 * 1024  # one argument
+    properties: int = 256  # keys in one object; more is an attack or a mistake
+
+    # Tool definitions
+    schema_bytes: int = 64 * 1024
+    schema_depth: int = 16
+    name_chars: int = 64  # what the wire formats allow
+
+    # Arithmetic
+    expression_chars: int = 1_000  # the calculator's input
+    expression_depth: int = 50  # nested parentheses and signs
+    number_digits: int = 100  # digits of an operand, and of a result
+
+    # Calls
+    call_chars: int = 4_096  # the text of one inline call before it counts as never closed
+    calls_per_run: int = 64
+    call_seconds: float = 10.0  # one call, from the slot to the result
+    grace_seconds: float = 0.5  # between the deadline and the death of the child
+    result_bytes: int = 1024 * 1024  # kept of one result
+    result_chars: int = 16 * 1024  # shown to the model; it also ends up in the context window
+    child_memory_bytes: int = 2 * 1024**3  # address space that a child may add
+    child_files: int = 64
+
+    # Corpora
+    document_bytes: int = 8 * 1024 * 1024  # one document; a longer line is a broken file
+    passage_tokens: int = 256  # context that one proposal sees; prompt and two copies fit small models
+    candidates_per_document: int = 4_096
+
+    # Decoding
+    generated_tokens: int = 512
+
+
+LIMITS = Limits()

@@ -1,0 +1,1 @@
+"""Answers: the model writes, the gate runs, the model goes on."""

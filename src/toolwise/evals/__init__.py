@@ -1,0 +1,1 @@
+"""Measuring: one file a task family."""

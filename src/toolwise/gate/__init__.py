@@ -1,0 +1,1 @@
+"""The enforcement point: the only place where a call becomes an effect."""

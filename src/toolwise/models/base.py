@@ -1,0 +1,142 @@
+"""Language models behind one small protocol.
+
+Four operations carry the whole system, all on token ids, none of which adds anything in front of what it is given
+(a model's BOS is `tokenizer.begin`, and the caller puts it there):
+
+    marker_probs   how likely a marker is before every token of a text      where to call
+    branch         short continuations from many cut points of one text     what to call
+    score          negative log-likelihood of given tokens                  whether it helped
+    session        a decode loop that can be forced, forked and rewound     calling while writing
+
+`Usage` counts what a model really computed, so that savings are measured and not claimed. `conformance` in
+`models/conformance.py` checks any implementation: cached = uncached, batch = single, forced = prefilled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from toolwise.notation.segments import Ids, Tokenizer
+
+Floats = npt.NDArray[np.float32]
+
+#: Called with the text a branch has written so far; True ends the branch.
+Stop = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A text and what stands before it.
+
+    `head` is shared by many texts (instructions and examples of one tool), so a model may keep its cache from one
+    request to the next; `body` belongs to this text (it shows it once as input); `text` is what positions index.
+    """
+
+    head: Ids
+    body: Ids
+    text: Ids
+
+    @property
+    def ids(self) -> Ids:
+        return self.head + self.body + self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One continuation: what was sampled after the forced prefix. `stopped` is False when it ran out of tokens."""
+
+    ids: Ids
+    text: str
+    stopped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreRequest:
+    """Asks for `-log p(ids[j] | ids[:j])` for every j >= start. `start` is at least 1: something must stand before."""
+
+    ids: Ids
+    start: int
+
+
+@dataclass(slots=True)
+class Usage:
+    """What was computed: forward passes, token positions run through the network, rows projected onto the vocabulary."""
+
+    forwards: int = 0
+    positions: int = 0
+    rows: int = 0
+
+    def add(self, positions: int, rows: int) -> None:
+        self.forwards += 1
+        self.positions += positions
+        self.rows += rows
+
+
+class Session(Protocol):
+    """A decode session over one growing sequence, with its cache."""
+
+    @property
+    def ids(self) -> Ids:
+        """Everything fed so far, the context included."""
+
+    def feed(self, ids: Sequence[int]) -> None:
+        """Append tokens, sampled or forced; many at once cost one forward pass."""
+
+    def logits(self) -> Floats:
+        """Unnormalised scores of the next token, shape [vocabulary]. Needs at least one token fed."""
+
+    def rewind(self, length: int) -> None:
+        """Go back to the first `length` tokens."""
+
+    def fork(self) -> Session:
+        """An independent copy that continues from here."""
+
+
+class LanguageModel(Protocol):
+    """The protocol. Implementations: `models.hf`, `models.scripted`."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when weights, tokenizer or precision change: part of every run's fingerprint."""
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+    @property
+    def usage(self) -> Usage: ...
+
+    def marker_probs(self, contexts: Sequence[Context], marker: int) -> list[Floats]:
+        """For each context, p(marker | head, body, text[:i]) for i in 0..len(text), shape [len(text) + 1]."""
+
+    def branch(
+        self,
+        context: Context,
+        cuts: Sequence[int],
+        n: int,
+        *,
+        forced: Ids,
+        stop: Stop,
+        max_tokens: int,
+        temperature: float,
+        seed: int,
+    ) -> list[list[Branch]]:
+        """`n` continuations at each cut, from head + body + text[:cut] + forced.
+
+        What is sampled at a cut depends on `seed`, the cut's context and the sample's number alone, never on which
+        other cuts are asked for. `temperature` 0 is greedy.
+        """
+
+    def score(self, requests: Sequence[ScoreRequest]) -> list[Floats]:
+        """Negative log-likelihood in nats, shape [len(ids) - start] for each request."""
+
+    def session(self, context: Ids) -> Session:
+        """A session that has been fed `context`."""

@@ -1,0 +1,1 @@
+"""How calls are written. Pure functions: no I/O, no torch."""

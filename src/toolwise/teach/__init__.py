@@ -1,0 +1,1 @@
+"""Plain text -> C* -> a fine-tuned model."""
