@@ -65,7 +65,7 @@ class ScoreRequest:
 
 @dataclass(slots=True)
 class Usage:
-    """What was computed: forward passes, token positions run through the network, rows projected onto the vocabulary."""
+    """What was computed: forward passes, token positions run through the network, rows projected on the vocabulary."""
 
     forwards: int = 0
     positions: int = 0

@@ -51,7 +51,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One call in an augmented text, in characters: the whole call, and its result inside it (equal ends: no result)."""
+    """One call in an augmented text, in characters: the whole call, and its result inside it (equal ends: none)."""
 
     start: int
     end: int

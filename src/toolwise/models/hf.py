@@ -1,0 +1,354 @@
+"""Any causal language model of transformers, on a CPU or a GPU.
+
+One idea makes it fast: every forward pass gets explicit positions and an explicit mask of who sees whom, so that one
+key-value cache can hold a prompt, a text and a whole tree of continuations that cut in at different places.
+
+Covered: rotary and learned positions, grouped heads, full and sliding-window attention, tied or separate heads.
+Whether a given network honours positions and masks is not believed but checked when it is loaded (`_honours_masks`);
+one that does not (ALiBi, recurrent or chunked layers) takes the plain path of `models/plain.py`: correct and slow.
+
+Not covered: encoder-decoder models, and tokenizers that do not give back the text they were given.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import DynamicCache
+
+from toolwise.core.errors import BadInput
+from toolwise.models.base import Branch, Context, Floats, ScoreRequest, Session, Stop, Usage
+from toolwise.models.plain import PlainModel
+from toolwise.models.sampling import Tree
+from toolwise.notation.segments import Ids, Tokenizer
+
+_ATTENTION = {"full_attention", "sliding_attention"}
+
+
+class HFModel:
+    """`network` is a causal LM of transformers in evaluation mode; `models.load.load_model` makes one from a name.
+
+    `batch_tokens` bounds the padded positions of one batch, `batch_rows` the rows projected onto the vocabulary at
+    once (a row of 49k words is 0.2 MB in fp32).
+    """
+
+    def __init__(
+        self,
+        network: Any,
+        tokenizer: Tokenizer,
+        *,
+        name: str,
+        fingerprint: str,
+        batch_tokens: int = 2_048,
+        batch_rows: int = 512,
+    ) -> None:
+        self.name = name
+        self.fingerprint = fingerprint
+        self.tokenizer = tokenizer
+        self.usage = Usage()
+        self._batch_tokens = batch_tokens
+        self._batch_rows = batch_rows
+        self._net = _Network(network, self.usage)
+        self._heads: dict[Ids, DynamicCache] = {}
+        self._recent: tuple[Context, DynamicCache] | None = None
+        self.packed = self._net.supported and _honours_masks(self._net)
+        self._plain = PlainModel(self._net.whole, tokenizer, self.usage)
+
+    # -- where to call ---------------------------------------------------------------------------------------
+
+    def marker_probs(self, contexts: Sequence[Context], marker: int) -> list[Floats]:
+        if not self.packed:
+            return self._plain.marker_probs(contexts, marker)
+        found = []
+        for context in contexts:
+            logits = self._prefill(context, rows=len(context.text) + 1)
+            found.append(torch.softmax(logits, dim=-1)[:, marker].cpu().numpy())
+        return found
+
+    # -- what to call ----------------------------------------------------------------------------------------
+
+    def branch(
+        self,
+        context: Context,
+        cuts: Sequence[int],
+        n: int,
+        *,
+        forced: Ids,
+        stop: Stop,
+        max_tokens: int,
+        temperature: float,
+        seed: int,
+    ) -> list[list[Branch]]:
+        if not forced:
+            raise BadInput("A branch needs at least one forced token, such as the open marker.")
+        tree = Tree(self.tokenizer, context, cuts, n, forced, stop, max_tokens, temperature, seed)
+        if not self.packed:
+            return self._plain.grow(tree, context)
+        if self._recent is None or self._recent[0] != context:
+            self._prefill(context, rows=1)
+        assert self._recent is not None
+        cache, base = _copy(self._recent[1]), len(context.head) + len(context.body)
+        length = base + len(context.text)
+        # Who sees whom: a row a live node, a column a key in the cache. Keys stand in the order in which they were fed.
+        sees = torch.arange(length)[None, :] < torch.tensor([base + cut for cut in cuts])[:, None]
+        key_positions = torch.arange(length)
+        while tree.live:
+            sees = torch.cat([sees[tree.parents], torch.eye(len(tree.live), dtype=torch.bool)], dim=1)
+            positions = torch.tensor([base + depth for depth in tree.depths])
+            key_positions = torch.cat([key_positions, positions])
+            logits = self._net.forward(
+                torch.tensor([tree.live]),
+                positions[None],
+                sees[None],
+                key_positions[None],
+                cache,
+                len(tree.live),
+            )
+            tree.grow(logits[0].cpu().numpy())
+        return tree.branches()
+
+    # -- whether it helped -----------------------------------------------------------------------------------
+
+    def score(self, requests: Sequence[ScoreRequest]) -> list[Floats]:
+        if not self.packed:
+            return self._plain.score(requests)
+        losses: dict[ScoreRequest, Floats] = {}
+        for batch in self._batches(requests):
+            # Padding stands on the left, so that the rows that are read are the last ones of every line.
+            width = max(len(request.ids) for request in batch) - 1
+            rows = max(len(request.ids) - request.start for request in batch)
+            ids = torch.zeros((len(batch), width), dtype=torch.long)
+            padding = torch.tensor([width - (len(request.ids) - 1) for request in batch])
+            targets = torch.zeros((len(batch), rows), dtype=torch.long)
+            for line, request in enumerate(batch):
+                ids[line, padding[line] :] = torch.tensor(request.ids[:-1])
+                count = len(request.ids) - request.start
+                targets[line, rows - count :] = torch.tensor(request.ids[request.start :])
+            positions = (torch.arange(width)[None, :] - padding[:, None]).clamp(min=0)
+            columns = torch.arange(width)
+            real = columns[None, :] >= padding[:, None]
+            sees = (columns[None, :, None] >= columns[None, None, :]) & real[:, None, :]
+            sees = sees | torch.eye(width, dtype=torch.bool)  # a padded row must see something, or it is not a number
+            logits = self._net.forward(ids, positions, sees, positions, None, rows, real=int(real.sum()))
+            nll = -torch.log_softmax(logits, dim=-1).gather(-1, targets[..., None].to(logits.device))[..., 0]
+            for request, row in zip(batch, nll.cpu().numpy(), strict=True):
+                losses[request] = row[rows - (len(request.ids) - request.start) :]
+        return [losses[request] for request in requests]
+
+    def _batches(self, requests: Sequence[ScoreRequest]) -> Iterator[list[ScoreRequest]]:
+        """Distinct requests of like length together, within the bounds on positions and rows."""
+        ordered = sorted(dict.fromkeys(requests), key=lambda r: (len(r.ids) - r.start, len(r.ids)), reverse=True)
+        batch: list[ScoreRequest] = []
+        width = rows = 0
+        for request in ordered:
+            if request.start < 1 or request.start >= len(request.ids):
+                raise BadInput("A score request needs a token in front of the first one that is scored.")
+            wide, high = max(width, len(request.ids)), max(rows, len(request.ids) - request.start)
+            count = len(batch) + 1
+            if batch and (wide * count > self._batch_tokens or high * count > self._batch_rows):
+                yield batch
+                batch, wide, high = [], len(request.ids), len(request.ids) - request.start
+            batch.append(request)
+            width, rows = wide, high
+        if batch:
+            yield batch
+
+    # -- calling while writing -------------------------------------------------------------------------------
+
+    def session(self, context: Ids) -> Session:
+        session: Session = _CachedSession(self._net) if self.packed else self._plain.session(())
+        session.feed(context)
+        return session
+
+    def _prefill(self, context: Context, rows: int) -> torch.Tensor:
+        """Run body and text over the head's cache; the logits of the last `rows` positions, [rows, vocabulary].
+
+        The head runs on its own, whatever came before, so that the same context always gives the same bits.
+        """
+        if len(context.ids) < rows:
+            raise BadInput("Something must stand before the text: an instruction, or the model's BOS.")
+        if context.head and context.head not in self._heads:
+            self._heads.clear()  # one head at a time: a run works tool by tool
+            cache = DynamicCache()
+            self._net.causal(context.head, 0, cache, 1)
+            self._heads[context.head] = cache
+        cache = _copy(self._heads[context.head]) if context.head else DynamicCache()
+        rest = context.body + context.text
+        if len(rest) < rows:
+            raise BadInput("A context needs a body in front of its text.")
+        logits = self._net.causal(rest, len(context.head), cache, rows)
+        self._recent = (context, cache)
+        return logits
+
+
+class _Network:
+    """One forward pass: positions and visibility in, logits of the last rows out, everything counted."""
+
+    def __init__(self, network: Any, usage: Usage) -> None:
+        self.network = network
+        self.usage = usage
+        parameters = inspect.signature(network.forward).parameters
+        self._cache_name = "cache" if "cache" in parameters else "past_key_values"
+        self._can_keep = "logits_to_keep" in parameters
+        config = network.config.get_text_config()
+        self._window: int | None = getattr(config, "sliding_window", None)
+        if getattr(config, "use_sliding_window", True) is False:
+            self._window = None
+        self._kinds = set(getattr(config, "layer_types", None) or [])
+        if not self._kinds:
+            self._kinds = {"sliding_attention" if self._window else "full_attention"}
+        self.supported = self._kinds <= _ATTENTION and not getattr(config, "is_encoder_decoder", False)
+        self.vocabulary: int = network.get_output_embeddings().weight.shape[0]
+
+    def causal(self, ids: Ids, start: int, cache: DynamicCache, rows: int) -> torch.Tensor:
+        """`ids` at positions start.. over a cache that holds the first `start` ones; logits [rows, vocabulary]."""
+        positions = torch.arange(start, start + len(ids))
+        keys = torch.arange(start + len(ids))
+        sees = keys[None, :] <= positions[:, None]
+        return self.forward(torch.tensor([ids]), positions[None], sees[None], keys[None], cache, rows)[0]
+
+    @torch.inference_mode()
+    def forward(
+        self,
+        ids: torch.Tensor,
+        positions: torch.Tensor,
+        sees: torch.Tensor,
+        key_positions: torch.Tensor,
+        cache: DynamicCache | None,
+        rows: int,
+        real: int | None = None,
+    ) -> torch.Tensor:
+        """ids and positions [batch, queries], sees [batch, queries, keys], key_positions [batch, keys]."""
+        device = self.network.device
+        options: dict[str, Any] = {
+            "input_ids": ids.to(device),
+            "position_ids": positions.to(device),
+            "attention_mask": self._masks(sees, positions, key_positions),
+            "use_cache": cache is not None,
+        }
+        if cache is not None:
+            options[self._cache_name] = cache
+        if self._can_keep:
+            options["logits_to_keep"] = rows
+        logits: torch.Tensor = self.network(**options).logits[:, -rows:].float()
+        self.usage.add(ids.numel() if real is None else real, ids.shape[0] * rows)
+        return logits
+
+    def whole(self, ids: Ids) -> Floats:
+        """Logits after every token of one sequence, [len(ids), vocabulary]: no cache, no mask, nothing shared."""
+        with torch.inference_mode():
+            logits = self.network(input_ids=torch.tensor([ids], device=self.network.device), use_cache=False).logits
+        self.usage.add(len(ids), len(ids))
+        return np.asarray(logits[0].float().cpu().numpy(), dtype=np.float32)
+
+    def _masks(
+        self, sees: torch.Tensor, positions: torch.Tensor, key_positions: torch.Tensor
+    ) -> torch.Tensor | dict[str, torch.Tensor]:
+        """What the attention layers add to their scores, [batch, 1, queries, keys], one a kind of layer."""
+        dtype, device = self.network.dtype, self.network.device
+        floor = torch.finfo(dtype).min
+
+        def additive(visible: torch.Tensor) -> torch.Tensor:
+            return torch.where(visible, 0.0, floor).to(device=device, dtype=dtype)[:, None]
+
+        masks = {}
+        if "full_attention" in self._kinds:
+            masks["full_attention"] = additive(sees)
+        if "sliding_attention" in self._kinds:
+            assert self._window is not None
+            near = positions[:, :, None] - key_positions[:, None, :] < self._window
+            masks["sliding_attention"] = additive(sees & near)
+        return masks if len(masks) > 1 else next(iter(masks.values()))
+
+
+class _CachedSession:
+    """Tokens wait until logits are asked for, so that forced ones cost one forward together."""
+
+    def __init__(self, net: _Network) -> None:
+        self._net = net
+        self._ids: list[int] = []
+        self._cache = DynamicCache()
+        self._cached = 0
+        self._logits: Floats | None = None
+
+    @property
+    def ids(self) -> Ids:
+        return tuple(self._ids)
+
+    def feed(self, ids: Sequence[int]) -> None:
+        if len(ids):
+            self._ids.extend(ids)
+            self._logits = None
+
+    def logits(self) -> Floats:
+        if not self._ids:
+            raise BadInput("A session needs a token before it can say what comes next.")
+        if self._logits is None:
+            if self._cached == len(self._ids):  # after a rewind: the last token's row was not kept
+                self._crop(len(self._ids) - 1)
+            pending = tuple(self._ids[self._cached :])
+            rows = self._net.causal(pending, self._cached, self._cache, 1)
+            self._cached = len(self._ids)
+            self._logits = rows[0].cpu().numpy()
+        return self._logits
+
+    def rewind(self, length: int) -> None:
+        if not 0 <= length <= len(self._ids):
+            raise BadInput(f"Cannot rewind {len(self._ids)} tokens to {length}.")
+        if length < len(self._ids):
+            del self._ids[length:]
+            self._logits = None
+            self._crop(length)
+
+    def fork(self) -> _CachedSession:
+        other = _CachedSession(self._net)
+        other._ids = list(self._ids)
+        other._cache = _copy(self._cache)
+        other._cached = self._cached
+        other._logits = self._logits
+        return other
+
+    def _crop(self, length: int) -> None:
+        if length < self._cached:
+            self._cache.crop(length - self._cached)
+            self._cached = length
+
+
+def _copy(cache: DynamicCache) -> DynamicCache:
+    """A cache that grows on its own. Layers replace their tensors and never write into them, so they can be shared."""
+    other = DynamicCache()
+    other.layers = [copy.copy(layer) for layer in cache.layers]
+    return other
+
+
+def _honours_masks(net: _Network) -> bool:
+    """Whether two branches packed into one cache give what each gives alone, tried on eight tokens of this network."""
+    upper = max(2, min(net.vocabulary, 1_000) - 1)
+    context: Ids = tuple(1 + (7 * i) % upper for i in range(6))
+    branches: list[Ids] = [(3 % upper, 5 % upper), (2 % upper, 4 % upper)]
+    cuts = [4, 6]
+    forwards = (net.usage.forwards, net.usage.positions, net.usage.rows)
+    try:
+        cache = DynamicCache()
+        net.causal(context, 0, cache, 1)
+        sees = torch.arange(6)[None, :] < torch.tensor(cuts)[:, None]
+        keys = torch.arange(6)
+        for step in range(2):
+            sees = torch.cat([sees, torch.eye(2, dtype=torch.bool)], dim=1)
+            positions = torch.tensor([cut + step for cut in cuts])
+            keys = torch.cat([keys, positions])
+            ids = torch.tensor([[branch[step] for branch in branches]])
+            packed = net.forward(ids, positions[None], sees[None], keys[None], cache, 2)[0]
+        alone = [net.whole(context[:cut] + branch)[-1] for cut, branch in zip(cuts, branches, strict=True)]
+    except (TypeError, ValueError, RuntimeError, AttributeError, NotImplementedError):
+        return False  # the network cannot even be asked this way
+    finally:
+        net.usage.forwards, net.usage.positions, net.usage.rows = forwards
+    scale = max(1.0, float(np.abs(alone).max()))
+    tolerance = 1e-4 if net.network.dtype == torch.float32 else 5e-2
+    return bool(np.abs(packed.cpu().numpy() - np.stack(alone)).max() <= tolerance * scale)

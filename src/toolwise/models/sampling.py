@@ -1,0 +1,124 @@
+"""Many short continuations as one tree.
+
+Samples that have written the same tokens share a node, so that what is common is computed once. What a sample writes
+depends on the seed, the text before its cut and its own number alone: its random numbers are drawn from a generator
+keyed by these, never from a stream that other samples use as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from toolwise.models.base import Branch, Context, Floats, Stop
+from toolwise.notation.segments import Ids, Tokenizer
+
+
+@dataclass(slots=True)
+class _Node:
+    """A point of the tree: the cut it grew from, what was written since, and the samples that wrote it."""
+
+    cut: int
+    written: Ids
+    samples: list[int] = field(default_factory=list)
+
+
+class Tree:
+    """The live nodes of all branches, step by step.
+
+    A step feeds `live` (one token a node), whose parents are the rows `parents` of the step before (at first: the
+    cuts), at depth `depths` counted in tokens of the text; `grow(logits)` then samples from the rows that came back.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        context: Context,
+        cuts: Sequence[int],
+        n: int,
+        forced: Ids,
+        stop: Stop,
+        max_tokens: int,
+        temperature: float,
+        seed: int,
+    ) -> None:
+        self.cuts = cuts
+        self.forced = forced
+        self._tokenizer = tokenizer
+        self._stop = stop
+        self._max_tokens = max_tokens
+        self._temperature = temperature
+        self._uniform = [_uniforms(seed, context, cut, n, max_tokens) for cut in cuts] if temperature > 0 else []
+        self._done: list[list[Branch | None]] = [[None] * n for _ in cuts]
+        self._forced_left = len(forced)
+        self._nodes = [_Node(i, (), list(range(n))) for i in range(len(cuts))]
+        self.live: list[int] = [forced[0]] * len(cuts)
+        self.parents: list[int] = list(range(len(cuts)))
+        self.depths: list[int] = list(cuts)
+
+    def grow(self, logits: Floats) -> None:
+        """Sample from `logits` [live, vocabulary] and make the nodes of the next step."""
+        self._forced_left -= 1
+        if self._forced_left:
+            self.live = [self.forced[-self._forced_left]] * len(self._nodes)
+            self.parents = list(range(len(self._nodes)))
+            self.depths = [depth + 1 for depth in self.depths]
+            return
+        self._forced_left = 1
+        children: list[_Node] = []
+        live, parents, depths = [], [], []
+        for row, (node, tokens) in enumerate(zip(self._nodes, self._sample(logits), strict=True)):
+            for token, samples in tokens.items():
+                child = _Node(node.cut, (*node.written, token), samples)
+                if self._ended(child):
+                    continue
+                children.append(child)
+                live.append(token)
+                parents.append(row)
+                depths.append(self.depths[row] + 1)
+        self._nodes, self.live, self.parents, self.depths = children, live, parents, depths
+
+    def branches(self) -> list[list[Branch]]:
+        return [[branch for branch in row if branch is not None] for row in self._done]
+
+    def _ended(self, node: _Node) -> bool:
+        text = self._tokenizer.decode(node.written)
+        stopped = self._stop(text)
+        if not stopped and len(node.written) < self._max_tokens and node.written[-1] not in self._tokenizer.end:
+            return False
+        for sample in node.samples:
+            self._done[node.cut][sample] = Branch(node.written, text, stopped)
+        return True
+
+    def _sample(self, logits: Floats) -> list[dict[int, list[int]]]:
+        """For each live node, the tokens that its samples draw and which samples draw them."""
+        if self._temperature <= 0:
+            best = logits.argmax(axis=-1).tolist()
+            return [{token: node.samples} for node, token in zip(self._nodes, best, strict=True)]
+        drawn: list[dict[int, list[int]]] = []
+        for node, line in zip(self._nodes, logits, strict=True):
+            weights = np.exp((line - line.max()) / self._temperature)
+            cumulative = np.cumsum(weights, dtype=np.float64)
+            points = self._uniform[node.cut][node.samples, len(node.written)] * cumulative[-1]
+            groups: dict[int, list[int]] = {}
+            for sample, token in zip(node.samples, np.searchsorted(cumulative, points, side="right"), strict=True):
+                groups.setdefault(min(int(token), len(line) - 1), []).append(sample)
+            drawn.append(groups)
+        return drawn
+
+
+def _uniforms(seed: int, context: Context, cut: int, n: int, steps: int) -> np.typing.NDArray[np.float64]:
+    """Random numbers in [0, 1), shape [n, steps], for one cut: the same whatever else is sampled beside it."""
+    before = (context.head + context.body + context.text[:cut]).__repr__()
+    key = hashlib.blake2b(f"{seed}|{before}".encode(), digest_size=16).digest()
+    return np.random.Generator(np.random.Philox(key=int.from_bytes(key, "big"))).random((n, steps))
+
+
+def softmax(logits: Floats) -> Floats:
+    """Probabilities of one row of logits, in double precision inside."""
+    wide = logits.astype(np.float64)
+    wide = np.exp(wide - wide.max())
+    return np.asarray(wide / wide.sum(), dtype=np.float32)

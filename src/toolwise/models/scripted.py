@@ -1,0 +1,84 @@
+"""A deterministic language model for tests, docs and attacks: it writes what a script says.
+
+The script is a function from the text so far to the text that comes next (`""`: the end). The next token of that
+continuation gets most of the probability, every other token shares the rest, so that losses are finite, depend on the
+context, and can be worked out by hand. `ScriptedTokenizer` reads bytes; extra pieces make single tokens of longer
+strings, such as `" ["` or `")->"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from toolwise.core.jsonio import fingerprint
+from toolwise.models.base import Floats, Usage
+from toolwise.models.plain import PlainModel
+from toolwise.notation.segments import Ids
+
+END = 256
+
+Script = Callable[[str], "str | tuple[int, ...]"]
+
+
+class ScriptedTokenizer:
+    """Bytes, an end token, then one id for each extra piece. The longest piece that fits wins."""
+
+    def __init__(self, pieces: Sequence[str] = (" [", "]", ")]", ")->", " ->", "->")) -> None:
+        self.pieces = tuple(pieces)
+        self.begin: Ids = ()
+        self.control = frozenset({END})
+        self.end = frozenset({END})
+        self.size = END + 1 + len(self.pieces)
+        self._longest_first = sorted(
+            ((piece.encode(), END + 1 + i) for i, piece in enumerate(self.pieces)), key=lambda p: -len(p[0])
+        )
+
+    def encode(self, text: str) -> Ids:
+        data, ids, at = text.encode(), [], 0
+        while at < len(data):
+            for piece, id_ in self._longest_first:
+                if data.startswith(piece, at):
+                    ids.append(id_)
+                    at += len(piece)
+                    break
+            else:
+                ids.append(data[at])
+                at += 1
+        return tuple(ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        data = b"".join(bytes([i]) if i < END else self.pieces[i - END - 1].encode() for i in ids if i != END)
+        return data.decode(errors="replace")
+
+
+class ScriptedModel(PlainModel):
+    """The whole protocol over a script. `certainty` is the probability of the token that the script wants next."""
+
+    def __init__(
+        self,
+        script: Script,
+        tokenizer: ScriptedTokenizer | None = None,
+        *,
+        certainty: float = 0.9,
+        name: str = "scripted",
+    ) -> None:
+        self.tokenizer = tokenizer or ScriptedTokenizer()
+        self.name = name
+        self.fingerprint = fingerprint({"name": name, "pieces": list(self.tokenizer.pieces), "certainty": certainty})
+        self._script = script
+        self._certainty = certainty
+        super().__init__(self._logits, self.tokenizer, Usage())
+
+    def _logits(self, ids: Ids) -> Floats:
+        self.usage.add(len(ids), len(ids))
+        return np.stack([self._next(ids[: i + 1]) for i in range(len(ids))])
+
+    def _next(self, ids: Ids) -> Floats:
+        size = self.tokenizer.size
+        wanted = self._script(self.tokenizer.decode(ids))
+        written = wanted if isinstance(wanted, tuple) else self.tokenizer.encode(wanted)
+        row = np.full(size, np.log((1 - self._certainty) / (size - 1)), dtype=np.float32)
+        row[written[0] if written else END] = np.log(self._certainty)
+        return row
