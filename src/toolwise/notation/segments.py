@@ -4,14 +4,22 @@ Every piece is turned into tokens on its own and the ids are put one behind the 
 depend on the calls woven into it, and a tokenizer cannot merge the end of a result with the marker that follows. The
 same function serves sampling, scoring, training and decoding.
 
+`encode_data` is how a tokenizer keeps the promise of its `encode`. It rewrites nothing and escapes nothing, since every
+escape can be forged; it looks at the ids that came out.
+
 Not covered: that a *model* is not persuaded by what it reads; only that no byte of data can make a control token.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
+
+from toolwise.core.errors import BadInput
 
 Ids = tuple[int, ...]
 
@@ -55,3 +63,29 @@ def encode(segments: Iterable[Segment], tokenizer: Tokenizer) -> tuple[Ids, tupl
         ids.extend(piece)
         mask.extend([segment.loss] * len(piece))
     return tuple(ids), tuple(mask)
+
+
+def encode_data(
+    text: str,
+    encode: Callable[[str], Sequence[int]],
+    control: AbstractSet[int],
+    decode: Callable[[Sequence[int]], str],
+) -> Ids:
+    """The ids of `text` without any of `control`, for an `encode` that turns `<|im_end|>` in a text into a control id.
+
+    Where a control id came out, the text is cut behind the first character of what that id stands for, and the pieces
+    are encoded separately; text without control strings is encoded as a whole. `decode` gives the text of ids.
+    Raises BadInput when one character alone makes a control id, so that no cut can avoid it.
+    """
+    ids = tuple(encode(text))
+    found = control & set(ids)
+    if not found:
+        return ids
+    if len(text) < 2:
+        raise BadInput(f"The tokenizer has no data token for {text!r}; use a tokenizer that can write it as text.")
+    names = [re.escape(name) for name in map(decode, ([i] for i in found)) if len(name) > 1]
+    cuts = [match.start() + 1 for match in re.finditer(f"(?={'|'.join(names)})", text)] if names else []
+    # A normalising tokenizer can make `<|im_end|>` out of `<|IM_END|>`: then no name is found, and halves end it too.
+    cuts = [0, *(cuts or [len(text) // 2]), len(text)]
+    pieces = (text[a:b] for a, b in pairwise(cuts))
+    return tuple(i for piece in pieces for i in encode_data(piece, encode, control, decode))
