@@ -16,16 +16,20 @@ class Limits:
     integer_digits: int = 300  # more digits than a double's range; Python's own int() limit is 4,300
     string_bytes: int = 32 * 1024  # one argument
     properties: int = 256  # keys in one object; more is an attack or a mistake
+    json_size: int = 16 * 1024**2  # values and characters written as one text; a part shared often multiplies
 
     # Tool definitions
     schema_bytes: int = 64 * 1024
     schema_depth: int = 16
+    schema_parts: int = 4_096  # objects and lists once every $ref is written out; twenty $refs can make a million
+    problem_steps: int = 16_384  # schema parts times argument values up to which every problem is looked for
     name_chars: int = 64  # what the wire formats allow
 
     # Arithmetic
     expression_chars: int = 1_000  # the calculator's input
     expression_depth: int = 50  # nested parentheses and signs
     number_digits: int = 100  # digits of an operand, and of a result
+    fraction_bits: int = 8_400  # numerator or denominator on the way; 1.0041667**360 fits, a product takes 0.2 ms
 
     # Calls
     call_chars: int = 4_096  # the text of one inline call before it counts as never closed
@@ -36,6 +40,15 @@ class Limits:
     result_chars: int = 16 * 1024  # shown to the model; it also ends up in the context window
     child_memory_bytes: int = 2 * 1024**3  # address space that a child may add
     child_files: int = 64
+    children: int = 8  # processes of tools at one time; each may add child_memory_bytes
+    message_chars: int = 500  # an error's sentence, which the model reads
+    id_chars: int = 8 * 1024  # of a principal, a run or a call; while teaching, an id holds the text of the call
+    replays: int = 4_096  # finished calls whose results are kept for a repetition of the same call
+    runs: int = 65_536  # runs whose calls are counted; about 10 MB
+
+    # The audit log
+    audit_chars: int = 4_096  # kept of the arguments and of a traceback
+    audit_batch: int = 256  # lines about calls without effect that wait for one commit
 
     # Corpora
     document_bytes: int = 8 * 1024 * 1024  # one document; a longer line is a broken file

@@ -1,0 +1,211 @@
+"""Strict JSON in, canonical JSON out, fingerprints. The only module that calls the standard parser.
+
+Covered: texts that two parsers would read differently (duplicate keys, NaN, numbers that overflow to infinity, guessed
+encodings), texts that make the standard parser raise something else than its own error (5,000 digits, 100,000
+brackets), text that cannot be stored as UTF-8 (unpaired surrogates), and values that cannot be written at all.
+
+Not covered: how long a text may be (the reader of the stream bounds that), NUL characters (they are valid JSON;
+`core.schema.Validator` refuses them in arguments), underflow (`1e-400` is 0.0, as everywhere).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NoReturn
+
+from toolwise.core.errors import InvalidArguments, MalformedCall, ResultInvalid, ToolwiseError
+from toolwise.core.limits import LIMITS, Limits
+
+# A string, closed or not, or a bracket. Possessive, so that no input makes it backtrack.
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def loads(text: str | bytes, limits: Limits = LIMITS) -> Any:
+    """The value that `text` says (RFC 8259), integers exact at any size.
+
+    Raises MalformedCall where the text is no JSON, or JSON that parsers read in more than one way; InvalidArguments
+    where a string in it is too long or cannot be encoded. Nothing else.
+    """
+    text = _decoded(text)
+    if _deeper_than(limits.json_depth, text):
+        raise MalformedCall(f"too deep: nest at most {limits.json_depth} objects and lists")
+    try:
+        value = json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_constant=_constant,
+            parse_float=_float,
+            parse_int=_integer_within(limits.integer_digits),
+        )
+    except json.JSONDecodeError as error:
+        raise MalformedCall(f"not JSON: {error.msg.lower()} at character {error.pos}") from None
+    except RecursionError:  # a caller may have raised the depth beyond what the parser's own stack holds
+        raise MalformedCall("too deep: nest fewer objects and lists") from None
+    for item in walk(value):
+        if isinstance(item, str):
+            check_text(item, InvalidArguments, limits.string_bytes)
+    return value
+
+
+def dumps(value: Any, limits: Limits = LIMITS) -> str:
+    """Canonical JSON: sorted keys, no spaces, no escapes that need not be. Tuples are lists; 1 and 1.0 differ.
+
+    Raises ResultInvalid for whatever is not finite, bounded JSON: NaN, sets, objects, keys that are no strings,
+    unpaired surrogates, integers over `limits.integer_digits`, cycles, nesting over `limits.json_depth`.
+    """
+    checked = plain(value, ResultInvalid, limits.json_size, limits)
+    return json.dumps(checked, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+
+def pretty(value: Any, limits: Limits = LIMITS) -> str:
+    """The same for people: indented, keys in their own order. Raises ResultInvalid as `dumps` does."""
+    return json.dumps(plain(value, ResultInvalid, limits.json_size, limits), ensure_ascii=False, indent=2)
+
+
+def fingerprint(value: Any) -> str:
+    """SHA-256 of the canonical JSON, 64 hex digits. Raises ResultInvalid as `dumps` does."""
+    return hashlib.sha256(dumps(value).encode()).hexdigest()
+
+
+def printable(text: str, chars: int) -> str:
+    """`text` as a message may show it: cut to so many characters, what does not print written as an escape."""
+    shown = text if len(text) <= chars else text[: chars - 1] + "…"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+
+
+def quote(text: str, chars: int = 40) -> str:
+    """A name that a model or a file wrote, as a message may show it."""
+    return f'"{printable(text, chars)}"'
+
+
+def walk(value: Any) -> Iterator[Any]:
+    """`value`, everything inside it, and every key; in no particular order. `value` must hold no cycle."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        yield item
+        if isinstance(item, dict):
+            stack.extend(item)
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
+
+
+def plain(value: Any, refuse: type[ToolwiseError], size: int, limits: Limits = LIMITS) -> Any:
+    """A copy of `value` made of dict, list, str, int, float, bool and None alone, safe to write as JSON.
+
+    `size` bounds the number of values plus the number of characters, counted before anything is copied: a small
+    object that refers to itself, or to one part many times, is refused early. Raises `refuse`.
+    """
+    left = size
+
+    def spend(amount: int) -> None:
+        nonlocal left
+        left -= amount
+        if left < 0:
+            raise refuse(f"too large: keep it under {size} characters")
+
+    def text_of(text: str) -> str:
+        spend(len(text))
+        check_text(text, refuse)
+        return str.__str__(text)  # the characters of a `str` enum, not its name
+
+    def copy(item: Any, depth: int) -> Any:
+        spend(1)
+        if item is None or isinstance(item, bool):
+            return item
+        if isinstance(item, str):
+            return text_of(item)
+        if isinstance(item, int | float):
+            return _number(item, refuse, limits)
+        if depth >= limits.json_depth:
+            raise refuse(f"too deep: nest at most {limits.json_depth} objects and lists, without cycles")
+        if isinstance(item, list | tuple):
+            return [copy(part, depth + 1) for part in item]
+        if isinstance(item, Mapping):
+            if not all(isinstance(key, str) for key in item):
+                raise refuse("a key is not a string: use strings as keys")
+            return {text_of(key): copy(part, depth + 1) for key, part in item.items()}
+        raise refuse(f"not JSON: a value has the type {quote(type(item).__name__)}")
+
+    try:
+        return copy(value, 0)
+    except RecursionError:  # the caller's own stack was nearly full
+        raise refuse("too deep: nest fewer objects and lists") from None
+
+
+def check_text(text: str, refuse: type[ToolwiseError], most_bytes: int | None = None) -> None:
+    """Raises `refuse` unless `text` can be encoded as UTF-8, and in at most so many bytes."""
+    if _SURROGATE.search(text):
+        raise refuse("unpaired surrogate: send whole characters")
+    if most_bytes is not None and len(text) * 4 > most_bytes and len(text.encode()) > most_bytes:
+        raise refuse(f"string too long: send at most {most_bytes} bytes")
+
+
+def _decoded(text: str | bytes) -> str:
+    if isinstance(text, bytes):
+        try:
+            # A NUL byte is never JSON, so it can only come from UTF-16 or UTF-32.
+            text = "\ufeff" if b"\0" in text else text.decode("utf-8")
+        except UnicodeDecodeError:
+            raise MalformedCall("encoding: send UTF-8") from None
+    if text.startswith("\ufeff"):
+        raise MalformedCall("encoding: send UTF-8 without a byte order mark")
+    return text
+
+
+def _deeper_than(depth: int, text: str) -> bool:
+    level = 0
+    for match in _STRING_OR_BRACKET.finditer(text):
+        first = text[match.start()]
+        if first in "[{":
+            level += 1
+            if level > depth:
+                return True
+        elif first in "]}":
+            level -= 1
+    return False
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for key, item in pairs:
+        if key in value:
+            raise MalformedCall(f"duplicate key {quote(key)}")
+        value[key] = item
+    return value
+
+
+def _constant(name: str) -> NoReturn:
+    raise MalformedCall(f"number out of range: {name} is not JSON")
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise MalformedCall("number out of range: stay within a double's range")
+    return value
+
+
+def _integer_within(digits: int) -> Callable[[str], int]:
+    def integer(text: str) -> int:
+        if len(text.lstrip("-")) > digits:
+            raise MalformedCall(f"integer too long: write at most {digits} digits")
+        return int(text)
+
+    return integer
+
+
+def _number(value: int | float, refuse: type[ToolwiseError], limits: Limits) -> int | float:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise refuse("number out of range: NaN and infinity are not JSON")
+        return float(value)
+    if abs(value) >= 10**limits.integer_digits:
+        raise refuse(f"integer too long: at most {limits.integer_digits} digits")
+    return int(value)
