@@ -1,0 +1,245 @@
+"""A run's folder: what was made so far, for what settings, and whether it is finished.
+
+    settings.json     the settings, written first
+    journal           one record a finished shard, append-only
+    passages/ candidates/ augmented/    the shards
+    manifest.json     counts and shards, written last: with it the folder is finished, without it it is not
+    lock              held by the one process that writes
+
+A kill at any instant loses the shards in work and nothing else: a shard counts once its record is in the journal, and
+a file without a record is written again. A shard found damaged is set aside and missing from then on, so reading
+refuses and a rerun makes it again. Folders of other settings are refused.
+
+Not covered: network file systems without flock; POSIX only; workers that outlive a killed owner may still replace
+a shard by their own, which a reader then refuses unless its bytes are equal.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from toolwise.core import jsonio
+from toolwise.core.errors import BadInput, Corrupt, SettingsDiffer
+from toolwise.core.limits import LIMITS
+from toolwise.teach import shards
+from toolwise.teach.durable import TEMPORARY, replace_file, storage, sync_folder
+from toolwise.teach.journal import Journal, Recovered, recover
+from toolwise.teach.lock import Lock
+from toolwise.teach.sealed import read_sealed, seal
+from toolwise.teach.shards import KINDS, Kind, ShardInfo, put
+
+__all__ = ["Kind", "ShardInfo", "Store", "put"]
+
+T = TypeVar("T")
+
+_SETTINGS, _JOURNAL, _MANIFEST, _LOCK = "settings.json", "journal", "manifest.json", "lock"
+_OURS = frozenset({_SETTINGS, _JOURNAL, _MANIFEST, _LOCK, *KINDS})
+
+
+class Store:
+    """A run's folder, opened for writing by `open` or for reading by `load`.
+
+    `settings` and `fingerprint` say what the folder was made for; `manifest` is None until it is finished.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Mapping[str, Any],
+        manifest: Mapping[str, Any] | None,
+        recovered: Recovered,
+        writing: tuple[Lock, Journal] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.settings = settings
+        self.fingerprint = jsonio.fingerprint(settings)
+        self.manifest = manifest
+        self._torn = recovered.torn
+        self._writing = writing
+        self._known: dict[tuple[Kind, int], ShardInfo] = {}
+        for record in recovered.records:
+            info = ShardInfo.from_record(record)
+            self._known[info.kind, info.index] = info
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], settings: Mapping[str, Any]) -> Store:
+        """Begin the folder, or continue it where it was left.
+
+        Raises SettingsDiffer when it was begun with other settings, InProgress when another process writes it,
+        BadInput when it holds something else or cannot be used, StorageUnavailable when the disk refuses.
+        """
+        path = Path(folder)
+        with storage(path):
+            path.mkdir(parents=True, exist_ok=True)
+            with suppress(PermissionError):  # a folder that may be entered, yet not read, cannot be synced
+                sync_folder(path.parent)
+            _refuse_strangers(path)
+        lock = Lock(path / _LOCK)
+        try:
+            _make_room(path)
+            wanted = jsonio.plain(settings, BadInput, LIMITS.json_size)
+            if (path / _SETTINGS).exists():
+                _refuse_other_settings(path, read_sealed(path / _SETTINGS), wanted)
+            else:
+                replace_file(path / _SETTINGS, seal(wanted))
+            manifest = read_sealed(path / _MANIFEST) if (path / _MANIFEST).exists() else None
+            journal = Journal(path / _JOURNAL)
+            return cls(path, wanted, manifest, journal.recovered, (lock, journal))
+        except BaseException:
+            lock.close()
+            raise
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str], *, partial: bool = False) -> Store:
+        """Open for reading; changes nothing.
+
+        Raises BadInput for a folder that is not finished, unless `partial` asks for what there is, and Corrupt when
+        a shard of a finished folder is missing or the folder's own files are damaged.
+        """
+        path = Path(folder)
+        if not (path / _SETTINGS).is_file():
+            raise BadInput(f"{str(path)!r} is not the folder of a run; give the one that annotating wrote")
+        finished = (path / _MANIFEST).exists()
+        if not finished and not partial:
+            raise BadInput(f"the run in {str(path)!r} is not finished; run it again to continue, or read it as partial")
+        with storage(path):
+            recovered = recover((path / _JOURNAL).read_bytes() if (path / _JOURNAL).exists() else b"")
+        manifest = read_sealed(path / _MANIFEST) if finished else None
+        store = cls(path, read_sealed(path / _SETTINGS), manifest, recovered)
+        if manifest is not None and manifest["shards"] != store._listing():
+            raise Corrupt(f"the journal of {str(path)!r} is damaged; run again to make the lost shards again")
+        if not partial:
+            store._refuse_missing()
+        return store
+
+    def done(self, kind: Kind) -> dict[int, ShardInfo]:
+        """The shards of a kind that need not be made again, by index."""
+        return {info.index: info for info in self._of(kind) if shards.present(self.folder, info)}
+
+    def write_shard(self, kind: Kind, index: int, rows: Sequence[Any]) -> ShardInfo:
+        """`put` and `commit` in one, for a run in one process."""
+        info = put(self.folder, kind, index, rows)
+        self.commit(info)
+        return info
+
+    def commit(self, info: ShardInfo) -> None:
+        """Record a shard that `put` wrote, here or in a worker. It counts as done when this returns."""
+        journal = self._journal()
+        if not shards.present(self.folder, info):
+            raise Corrupt(f"shard {info.name} is not what its writer reported; run again to make it again")
+        if self.manifest is not None:
+            # A manifest describes a finished folder, and this one is being changed.
+            with storage(self.folder):
+                (self.folder / _MANIFEST).unlink(missing_ok=True)
+                sync_folder(self.folder)
+            self.manifest = None
+        journal.append(info.to_record())
+        self._known[info.kind, info.index] = info
+
+    def read(self, kind: Kind, row: type[T]) -> Iterator[T]:
+        """The rows of a kind in the order of their shards, every byte being checked before the first row is given.
+
+        Raises Corrupt when a shard is damaged or missing; a damaged one is set aside, so that a rerun makes it again.
+        """
+        if KINDS[kind] is not row:
+            raise BadInput(f"{kind} are rows of {KINDS[kind].__name__}, not {row.__name__}")
+        infos = self._of(kind)
+        for info in infos:
+            shards.check(self.folder, info)
+        return (value for info in infos for value in shards.load(self.folder, info, row))
+
+    def finish(self, report: Mapping[str, Any]) -> None:
+        """Write the manifest, which says that nothing is missing; `report` is what the caller wants kept with it."""
+        self._journal()
+        self._refuse_missing()
+        manifest = {
+            "fingerprint": self.fingerprint,
+            "counts": {
+                kind: {"shards": len(self._of(kind)), "rows": sum(info.rows for info in self._of(kind))}
+                for kind in KINDS
+            },
+            "journal_bytes_dropped": self._torn,
+            "report": dict(report),
+            "shards": self._listing(),
+        }
+        replace_file(self.folder / _MANIFEST, seal(manifest))
+        self.manifest = manifest
+
+    def close(self) -> None:
+        """Let the next writer in. The folder stays as it is, finished or not."""
+        if self._writing is not None:
+            lock, journal = self._writing
+            self._writing = None
+            journal.close()
+            lock.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _of(self, kind: Kind) -> list[ShardInfo]:
+        return [info for (of, _), info in sorted(self._known.items()) if of == kind]
+
+    def _listing(self) -> list[dict[str, Any]]:
+        return [info.listed() for _, info in sorted(self._known.items())]
+
+    def _journal(self) -> Journal:
+        if self._writing is None:
+            raise BadInput(f"{str(self.folder)!r} is not open for writing; use Store.open")
+        return self._writing[1]
+
+    def _refuse_missing(self) -> None:
+        for info in self._known.values():
+            if not shards.present(self.folder, info):
+                raise Corrupt(f"shard {info.name} is missing or cut short; run again to make it again")
+
+
+def _refuse_strangers(folder: Path) -> None:
+    """Temporary files are removed at opening, so a folder that is not a run's must not be taken for one."""
+    if (folder / _SETTINGS).exists():
+        return
+    strangers = [one.name for one in folder.iterdir() if one.name not in _OURS and not _is_leftover(one)]
+    if strangers:
+        raise BadInput(f"{str(folder)!r} holds other files ({min(strangers)!r}); choose an empty or a new folder")
+
+
+def _is_leftover(path: Path) -> bool:
+    return path.name.startswith(".") and path.name.endswith(TEMPORARY)
+
+
+def _make_room(folder: Path) -> None:
+    with storage(folder):
+        for kind in KINDS:
+            (folder / kind).mkdir(exist_ok=True)
+        sync_folder(folder)
+        for place in (folder, *(folder / kind for kind in KINDS)):
+            for leftover in filter(_is_leftover, place.iterdir()):
+                leftover.unlink()
+
+
+def _refuse_other_settings(folder: Path, begun: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    before, now = dict(_leaves(begun)), dict(_leaves(wanted))
+    differing = [key for key in sorted(before.keys() | now.keys()) if before.get(key) != now.get(key)]
+    if differing:
+        shown = ", ".join(f"{key} ({before.get(key, 'unset')} -> {now.get(key, 'unset')})" for key in differing[:3])
+        more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
+        raise SettingsDiffer(
+            f"{str(folder)!r} was begun with other settings: {shown}{more}; go back to them or choose another folder"
+        )
+
+
+def _leaves(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, jsonio.dumps(value)
