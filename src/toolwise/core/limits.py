@@ -29,7 +29,7 @@ class Limits:
     expression_chars: int = 1_000  # the calculator's input
     expression_depth: int = 50  # nested parentheses and signs
     number_digits: int = 100  # digits of an operand, and of a result
-    fraction_bits: int = 8_400  # numerator or denominator on the way; 1.0041667**360 fits, a product takes 0.2 ms
+    fraction_bits: int = 9_000  # numerator or denominator on the way; 1.0041667**360 fits, a product takes 0.2 ms
 
     # Calls
     call_chars: int = 4_096  # the text of one inline call before it counts as never closed
