@@ -1,0 +1,190 @@
+"""Which passages are tried for a tool, and which calls look ahead. The one place that finds numbers in running text.
+
+A rule reads a passage and gives None to try it, or the code of the reason to leave it out: `no_numbers`,
+`few_numbers`, `no_arithmetic` (calculator), `no_date` (calendar). Source: Toolformer, section 3.1 and appendix A.
+
+Not covered: numbers written as words, numbers glued to letters (`5km`, `3rd`, scripts without spaces), decimal commas.
+What only looks like a number (dates, times, versions, addresses, identifiers) is left out rather than guessed at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor
+
+from toolwise.core.errors import BadInput
+from toolwise.core.limits import LIMITS
+from toolwise.notation.segments import Tokenizer
+from toolwise.teach.records import Passage
+
+Rule = Callable[[Passage, Tokenizer], str | None]
+
+#: The paper's distance between the numbers of one computation, in tokens.
+WINDOW = 100
+
+# Tried in this order at every place, so that what only holds digits is consumed before a number can be seen in it.
+_SCAN = re.compile(
+    r"""
+      \w+://\S+                                             # addresses
+    | \w*[^\W\d]\w*(?:-\w+)*                                # words: A4, 3rd, 20kg, covid-19
+    | \#[0-9]+                                              # house and item numbers
+    | [0-9]{4}([-/])[0-9]{1,2}\1[0-9]{1,2}(?![0-9])         # 2023-01-30
+    | (?:19|20)[0-9]{2}-(?:0[1-9]|1[0-2])(?![0-9]|\s*=)     # 2023-01
+    | [0-9]{1,2}([-/])[0-9]{1,2}\2[0-9]{4}(?![0-9])         # 30/01/2023
+    | [0-9]{1,2}/[0-9]{1,2}/[0-9]{2}(?![0-9]|\s*=)          # 1/30/23
+    | (?P<digits>\.?[0-9]+(?:[.,:'’\u00a0\u2009\u202f][0-9]+)*)(?P<percent>%)?(?P<glued>\w)?
+    | \w+
+    """,
+    re.VERBOSE,
+)
+_NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,2}(?:,[0-9]{3})+|[1-9][0-9]*)(?:\.[0-9]+)?|\.[0-9]+")
+# A hyphen is a sign only where no other reading is left: behind a space or a bracket, and not behind an operand.
+_SIGN = re.compile(r"(?:^|[^\s0-9%)][ \t]+|[(\[]|[=*/×÷+][ \t]*)[-−]\Z")
+_ANNOUNCED = re.compile(r"(?:=|\bequals|\bequal to|\btotal of|\baverage of)\s*[$€£¥]?\s*\Z", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of a text: `text == whole[start:end]` with its sign and percent sign, without a currency sign.
+
+    `value` is exact; `11.4%` is 0.114.
+    """
+
+    start: int
+    end: int
+    value: Fraction
+    text: str
+
+    @property
+    def decimals(self) -> int:
+        """Places behind the point of `value`, as written: 2 for `0.75` and for `75%`."""
+        return len(self.text.rstrip("%").partition(".")[2]) + (2 if self.text.endswith("%") else 0)
+
+
+def numbers(text: str) -> list[Number]:
+    """The numbers of a text, in order: `1,234.50`, `-3`, `11.4%`; `$5` gives 5, `10-20` gives 10 and 20."""
+    return list(_numbers(text))
+
+
+def _numbers(text: str) -> Iterator[Number]:
+    for match in _SCAN.finditer(text):
+        digits = match["digits"]
+        if digits is None or match["glued"] or len(digits) > LIMITS.number_digits or not _NUMBER.fullmatch(digits):
+            continue
+        start, end = match.start(), match.end()
+        if digits[0] == "." and start > 0 and (text[start - 1].isalnum() or text[start - 1] == "."):
+            continue  # `no.5`
+        value = Fraction(digits.replace(",", "")) / (100 if match["percent"] else 1)
+        if _SIGN.search(text[max(0, start - 8) : start]):
+            start, value = start - 1, -value
+        yield Number(start, end, value, text[start:end])
+
+
+def always(passage: Passage, tokenizer: Tokenizer) -> str | None:
+    """Every passage."""
+    return None
+
+
+def calendar(passage: Passage, tokenizer: Tokenizer) -> str | None:
+    """Passages of documents with a date."""
+    return None if passage.date is not None else "no_date"
+
+
+def calculator(seed: int = 0, share: float = 0.01) -> Rule:
+    """The paper's rule for calculator texts.
+
+    A passage is tried when a number follows "=", "equals", "equal to", "total of" or "average of"; or when of three
+    numbers within 100 tokens one results from an operation on the other two; of the other passages with at least
+    three numbers a `share`, drawn by `seed` and the passage's id alone.
+    """
+
+    def rule(passage: Passage, tokenizer: Tokenizer) -> str | None:
+        found = numbers(passage.text)
+        if not found:
+            return "no_numbers"
+        if any(_ANNOUNCED.search(passage.text, max(0, number.start - 24), number.start) for number in found):
+            return None
+        if len(found) < 3:
+            return "few_numbers"
+        if _holds_a_result(found, _token_positions(passage.text, found, tokenizer)):
+            return None
+        return None if _drawn(passage.id, seed, share) else "no_arithmetic"
+
+    return rule
+
+
+def rule_named(name: str, seed: int = 0) -> Rule:
+    """The rule `always`, `calculator` or `calendar`. Raises BadInput for another name."""
+    rules: dict[str, Rule] = {"always": always, "calculator": calculator(seed), "calendar": calendar}
+    if name not in rules:
+        raise BadInput(f"there is no rule {name!r}; use one of {', '.join(rules)}")
+    return rules[name]
+
+
+def looks_ahead(arguments: str, text: str, offset: int) -> bool:
+    """Whether the arguments of a call before character `offset` hold a number that stands in the text only behind it.
+
+    Signs and percent signs do not count: `25` is `25%` read from what follows. A number across the offset is behind.
+    """
+    found = numbers(text)
+    before = {_magnitude(number) for number in found if number.end <= offset}
+    behind = {_magnitude(number) for number in found if number.end > offset}
+    return any(_magnitude(number) in behind - before for number in numbers(arguments))
+
+
+def _magnitude(number: Number) -> Fraction:
+    return abs(number.value) * (100 if number.text.endswith("%") else 1)
+
+
+def _token_positions(text: str, found: Sequence[Number], tokenizer: Tokenizer) -> list[int]:
+    """How many tokens stand before each number, the text being encoded once, from number to number."""
+    positions, tokens, at = [], 0, 0
+    for number in found:
+        tokens += len(tokenizer.encode(text[at : number.start]))
+        at = number.start
+        positions.append(tokens)
+    return positions
+
+
+def _holds_a_result(found: Sequence[Number], positions: Sequence[int]) -> bool:
+    # `x op y = z` can be turned so that any two of the three are its operands, so exact results are found from the
+    # first number of a triple on; only a rounded one must stand behind an operand.
+    for i, first in enumerate(found):
+        window = found[i + 1 : bisect_right(positions, positions[i] + WINDOW)]
+        values = {(0, number.value) for number in window}
+        values |= {(number.decimals, number.value) for number in window}
+        places = {decimals for decimals, _ in values}
+        for second in window:
+            for result in _operations(first.value, second.value):
+                for decimals in places:
+                    rounded = result if decimals == 0 else _round(result, decimals)
+                    # 5 * 1 and 5 + 0 compute nothing
+                    if rounded not in (first.value, second.value) and (decimals, rounded) in values:
+                        return True
+    return False
+
+
+def _operations(a: Fraction, b: Fraction) -> Iterator[Fraction]:
+    yield a + b
+    yield a * b
+    if a != b:  # a - a and a / a compute nothing either
+        yield a - b
+        yield b - a
+        if b:
+            yield a / b
+        if a:
+            yield b / a
+
+
+def _round(value: Fraction, decimals: int) -> Fraction:
+    return Fraction(floor(value * 10**decimals + Fraction(1, 2)), 10**decimals)
+
+
+def _drawn(id: str, seed: int, share: float) -> bool:
+    digest = hashlib.sha256(f"{seed}:{id}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") < share * 2**64
