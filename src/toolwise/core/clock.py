@@ -23,6 +23,11 @@ class Clock(Protocol):
         """Wait."""
 
 
+def cpu_seconds() -> float:
+    """Processor seconds that this process has used, all its threads together."""
+    return time.process_time()
+
+
 class SystemClock:
     """The machine's own clock."""
 

@@ -21,6 +21,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from toolwise.core.errors import BadInput
+from toolwise.notation.inline import Notation
 from toolwise.notation.segments import Ids, Tokenizer
 
 Floats = npt.NDArray[np.float32]
@@ -140,3 +142,16 @@ class LanguageModel(Protocol):
 
     def session(self, context: Ids) -> Session:
         """A session that has been fed `context`."""
+
+
+def marker_id(tokenizer: Tokenizer, notation: Notation) -> int:
+    """The id of the open marker. It must be one token, so that its probability is one row of one forward pass.
+
+    Raises BadInput for a notation whose open marker this tokenizer splits.
+    """
+    ids = tokenizer.encode(notation.open)
+    if len(ids) != 1:
+        raise BadInput(
+            f"The open marker {notation.open!r} is {len(ids)} tokens for this model; use a special notation."
+        )
+    return ids[0]

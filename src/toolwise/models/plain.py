@@ -95,7 +95,7 @@ class PlainSession:
     def logits(self) -> Floats:
         if not self._ids:
             raise BadInput("A session needs a token before it can say what comes next.")
-        return self._whole(tuple(self._ids))[-1]
+        return np.asarray(self._whole(tuple(self._ids))[-1], dtype=np.float32)
 
     def rewind(self, length: int) -> None:
         if not 0 <= length <= len(self._ids):

@@ -44,7 +44,9 @@ class Tree:
         max_tokens: int,
         temperature: float,
         seed: int,
+        only: int | None = None,
     ) -> None:
+        """`only` grows one of the `n` samples, the same as it would be among the others."""
         self.cuts = cuts
         self.forced = forced
         self._tokenizer = tokenizer
@@ -54,7 +56,7 @@ class Tree:
         self._uniform = [_uniforms(seed, context, cut, n, max_tokens) for cut in cuts] if temperature > 0 else []
         self._done: list[list[Branch | None]] = [[None] * n for _ in cuts]
         self._forced_left = len(forced)
-        self._nodes = [_Node(i, (), list(range(n))) for i in range(len(cuts))]
+        self._nodes = [_Node(i, (), list(range(n)) if only is None else [only]) for i in range(len(cuts))]
         self.live: list[int] = [forced[0]] * len(cuts)
         self.parents: list[int] = list(range(len(cuts)))
         self.depths: list[int] = list(cuts)

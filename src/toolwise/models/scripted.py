@@ -77,8 +77,18 @@ class ScriptedModel(PlainModel):
 
     def _next(self, ids: Ids) -> Floats:
         size = self.tokenizer.size
-        wanted = self._script(self.tokenizer.decode(ids))
-        written = wanted if isinstance(wanted, tuple) else self.tokenizer.encode(wanted)
+        wanted = self._wanted(ids)
         row = np.full(size, np.log((1 - self._certainty) / (size - 1)), dtype=np.float32)
-        row[written[0] if written else END] = np.log(self._certainty)
+        row[wanted[0] if wanted else END] = np.log(self._certainty)
         return row
+
+    def _wanted(self, ids: Ids) -> Ids:
+        """The tokens that the script wants next. Inside a character it is asked what it wanted before it."""
+        for inside in range(4):
+            known, begun = ids[: len(ids) - inside], ids[len(ids) - inside :]
+            text = self.tokenizer.decode(known)
+            if not text.endswith("\ufffd"):
+                said = self._script(text)
+                written = said if isinstance(said, tuple) else self.tokenizer.encode(said)
+                return written[inside:] if written[:inside] == begun else ()
+        return ()

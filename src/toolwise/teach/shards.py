@@ -23,11 +23,11 @@ from toolwise.teach.durable import replace_file, storage
 from toolwise.teach.records import Augmented, Candidate, Passage
 from toolwise.teach.rows import from_parquet, to_parquet
 
-Kind = Literal["passages", "candidates", "augmented"]
+Kind = Literal["passages", "scored", "candidates", "augmented"]
 T = TypeVar("T")
 
 KINDS: Mapping[Kind, type[Any]] = MappingProxyType(
-    {"passages": Passage, "candidates": Candidate, "augmented": Augmented}
+    {"passages": Passage, "scored": Candidate, "candidates": Candidate, "augmented": Augmented}
 )
 BLOCK = 64 * 1024
 QUARANTINED = ".corrupt"

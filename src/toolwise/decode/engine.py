@@ -1,0 +1,213 @@
+"""The decode loop: sample, meet a call, pause, execute, insert, go on.
+
+`generate` yields events. The model writes text and calls; what stands behind an arrow is never the model's: sampling
+stops there, the gate runs the call, and the result is forced into the same session, so that the prompt is read once.
+Only sampled text can start a call. A prompt, a document or a result is fed as data and never looked at for calls.
+
+Before the model goes on, the session is taken back to where the call began and the call is fed as the training text
+has it, piece by piece; tokens that already agree are kept. So a marker that the model split over tokens in an unusual
+way, or a token that reached past the arrow, leaves no trace in what the model reads next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from toolwise.core.limits import LIMITS, Limits
+from toolwise.core.types import CallContext, Result, WrittenCall
+from toolwise.decode.stream import TextStream
+from toolwise.decode.watch import CallWatcher, Halt, Met
+from toolwise.gate.gate import Gate
+from toolwise.models.base import Floats, LanguageModel, Session, marker_id
+from toolwise.models.sampling import softmax
+from toolwise.notation.inline import PLAIN, Notation, write_call
+from toolwise.notation.pieces import call_segments
+from toolwise.notation.segments import Segment, encode
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """A call that the model wrote, on its way to the gate."""
+
+    call: WrittenCall
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """Its one result. `inserted` is the call as it now stands in the context, `""` when it was broken off."""
+
+    result: Result
+    inserted: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """The last event. `reason`: `end` (the model ended), `stop` (a stop string), `length`, or `calls`.
+
+    `sampled` counts the tokens that the model chose, `fed` all that it read: prompt, forced and sampled ones.
+    """
+
+    reason: str
+    sampled: int
+    fed: int
+
+
+Event = Text | CallStarted | CallEnded | Stop
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeSettings:
+    """How to decode. `temperature` 0 is greedy.
+
+    A call starts when its marker is among the `start_top_k` likeliest next tokens (paper: 10; 1 is plain greedy), as
+    long as fewer than `max_calls` were made. `enabled` False gives the marker probability 0: the paper's "disabled".
+    """
+
+    enabled: bool = True
+    start_top_k: int = 10
+    max_calls: int = 1
+    max_tokens: int = 128
+    temperature: float = 0.0
+    seed: int = 0
+    stop: tuple[str, ...] = ()
+
+
+DEFAULTS = DecodeSettings()
+
+
+def generate(
+    model: LanguageModel,
+    prompt: str,
+    gate: Gate,
+    context: CallContext,
+    settings: DecodeSettings = DEFAULTS,
+    *,
+    notation: Notation = PLAIN,
+    limits: Limits = LIMITS,
+) -> Iterator[Event]:
+    """Continue `prompt`, yielding events as they happen; the last one is a Stop."""
+    answer = _Answer(model, prompt, settings, notation, limits)
+    reason, calls = "length", 0
+    while answer.sampled < settings.max_tokens:
+        token = answer.choose(may_call=settings.enabled and calls < settings.max_calls)
+        if token in model.tokenizer.end:
+            reason = "end"
+            break
+        for event in answer.write(token):
+            match event:
+                case str():
+                    yield Text(event)
+                case Halt():
+                    yield Stop("stop", answer.sampled, answer.fed)
+                    return
+                case Met() if calls >= settings.max_calls:
+                    yield Stop("calls", answer.sampled, answer.fed)
+                    return
+                case Met():
+                    call, result = yield from _execute(event, gate, context, calls)
+                    calls += 1
+                    yield CallEnded(result, answer.insert(event, result) if call.complete else "")
+    for event in answer.flush():
+        if isinstance(event, str):
+            yield Text(event)
+        elif isinstance(event, Met):  # the answer ended inside a call
+            _, result = yield from _execute(event, gate, context, calls)
+            yield CallEnded(result, "")
+    yield Stop(reason, answer.sampled, answer.fed)
+
+
+def _execute(
+    met: Met, gate: Gate, context: CallContext, number: int
+) -> Generator[Event, None, tuple[WrittenCall, Result]]:
+    call = WrittenCall(f"{context.run_id}:{number}", met.body, complete=met.complete)
+    yield CallStarted(call)
+    return call, gate.execute(call, context)
+
+
+class _Answer:
+    """One answer in the making: the session, the tokens of the current stretch of text, and what is held back."""
+
+    def __init__(
+        self, model: LanguageModel, prompt: str, settings: DecodeSettings, notation: Notation, limits: Limits
+    ) -> None:
+        self._tokenizer = model.tokenizer
+        self._settings = settings
+        self._notation = notation
+        self._limits = limits
+        self._marker = marker_id(model.tokenizer, notation)
+        self._session: Session = model.session(self._tokenizer.begin + self._tokenizer.encode(prompt))
+        self._random = np.random.default_rng(settings.seed)
+        self.sampled = 0
+        self._start()
+
+    @property
+    def fed(self) -> int:
+        return len(self._session.ids)
+
+    def choose(self, *, may_call: bool) -> int:
+        """The next token, by the start rule first."""
+        logits = self._session.logits()
+        if self._watcher.in_call:
+            return _draw(logits, self._settings.temperature, self._random)
+        if not may_call:
+            logits = logits.copy()
+            logits[self._marker] = -np.inf
+        elif np.count_nonzero(logits > logits[self._marker]) < self._settings.start_top_k:
+            return self._marker
+        return _draw(logits, self._settings.temperature, self._random)
+
+    def write(self, token: int) -> list[str | Met | Halt]:
+        """Append a sampled token; what it completes."""
+        self._tokens.append((self._characters, len(self._session.ids)))
+        self._session.feed([token])
+        self.sampled += 1
+        piece = self._stream.push(token)
+        self._characters += len(piece)
+        self._text += piece
+        return self._watcher.push(piece)
+
+    def insert(self, met: Met, result: Result) -> str:
+        """Put the call with its result into the context, in place of what was sampled of it."""
+        offset, keep = max((t for t in self._tokens if t[0] <= met.began), key=lambda t: t[1])
+        lead = Segment(self._text[offset : met.began])  # text of the token in which the marker began
+        canonical, _ = encode([lead, *call_segments(met.body, result.text, self._notation)], self._tokenizer)
+        agreed = _agreed(self._session.ids[keep:], canonical)
+        self._session.rewind(keep + agreed)
+        self._session.feed(canonical[agreed:])
+        self._start()
+        return write_call(met.body, result.text, self._notation)
+
+    def flush(self) -> list[str | Met | Halt]:
+        return [*self._watcher.push(self._stream.flush()), *self._watcher.flush()]
+
+    def _start(self) -> None:
+        """Begin a stretch of text: nothing is held back, and no call can reach back over this point."""
+        self._stream = TextStream(self._tokenizer)
+        self._watcher = CallWatcher(
+            self._notation, self._settings.stop, calls=self._settings.enabled, limits=self._limits
+        )
+        self._text = ""
+        self._characters = 0
+        self._tokens: list[tuple[int, int]] = []  # for each token: its first character, and how many ids stand before
+
+
+def _agreed(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many ids in front are the same."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def _draw(logits: Floats, temperature: float, random: np.random.Generator) -> int:
+    if temperature <= 0:
+        return int(logits.argmax())
+    probabilities = softmax(logits / temperature).astype(np.float64)
+    return int(random.choice(len(probabilities), p=probabilities / probabilities.sum()))

@@ -1,0 +1,170 @@
+"""What teaching costs, stage by stage: the naive scheme and ours on the same passages, and whether they agree.
+
+Counts (forward passes, token positions, vocabulary rows) do not depend on how busy the machine is; CPU seconds are
+those of this process. Both sides use the model's own sampling with the same random numbers, no early bounds being
+taken on the naive side, and must keep the same calls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from toolwise.core.clock import cpu_seconds
+from toolwise.core.errors import BadInput
+from toolwise.evals.naive import NaiveSampler, naive_score
+from toolwise.gate.offline import offline_gate
+from toolwise.models.base import LanguageModel
+from toolwise.teach.config import Control, Settings
+from toolwise.teach.execute import Executor
+from toolwise.teach.keep import keep
+from toolwise.teach.prepare import prepare
+from toolwise.teach.prompts import PROMPTS
+from toolwise.teach.propose import LMProposer
+from toolwise.teach.records import Candidate, Passage
+from toolwise.teach.score import Scorer, notation_wording
+from toolwise.tools.builtin import builtin_registry
+
+
+@dataclass(slots=True)
+class Cost:
+    """What one stage of one scheme took."""
+
+    forwards: int = 0
+    positions: int = 0
+    rows: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One scheme: the cost of each stage, and what it kept."""
+
+    stages: dict[str, Cost] = field(default_factory=dict)
+    kept: list[Candidate] = field(default_factory=list)
+
+    @property
+    def total(self) -> Cost:
+        costs = self.stages.values()
+        return Cost(
+            sum(c.forwards for c in costs),
+            sum(c.positions for c in costs),
+            sum(c.rows for c in costs),
+            sum(c.seconds for c in costs),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TeachBench:
+    passages: int
+    naive: Side
+    ours: Side
+    same_calls: bool
+    largest_difference: float
+
+    def as_json(self) -> Mapping[str, object]:
+        def costs(side: Side) -> Mapping[str, object]:
+            return {
+                name: {
+                    "forwards": c.forwards,
+                    "positions": c.positions,
+                    "rows": c.rows,
+                    "cpu_seconds": round(c.seconds, 2),
+                }
+                for name, c in [*side.stages.items(), ("all", side.total)]
+            }
+
+        return {
+            "passages": self.passages,
+            "naive": costs(self.naive),
+            "ours": costs(self.ours),
+            "kept": len(self.ours.kept),
+            "same_calls": self.same_calls,
+            "largest_difference": self.largest_difference,
+        }
+
+
+def bench_teach(
+    model: LanguageModel,
+    passages: Sequence[Passage],
+    settings: Settings,
+    tool: str = "Calculator",
+    progress: Callable[[str], None] = lambda line: None,
+) -> TeachBench:
+    """Run both schemes for one tool over the passages, on the same samples."""
+    own = settings.tools[tool]
+    if isinstance(own.tau_f, Control):
+        raise BadInput("The comparison needs a given tau_f; use the preset `paper`.")
+    ours, naive = Side(), Side()
+    progress("ours")
+    with _measured(model, ours, "loss without a call"):
+        prepared = prepare(passages, model)
+    registry = builtin_registry([tool])
+    proposer = LMProposer(model, registry.resolve(tool), PROMPTS[tool], settings)
+    scorer = Scorer(
+        model,
+        notation_wording(),
+        own,
+        separator=settings.separator,
+        early_bounds=settings.early_bounds,
+        seed=0,
+        controls=False,
+    )
+    executor = Executor(offline_gate(registry), registry, "bench")
+    found: list[Candidate] = []
+    with _measured(model, ours, "propose"):
+        proposed = [(p, proposer.propose(p)) for p in prepared]
+    with _measured(model, ours, "execute"):
+        for passage, candidates in proposed:
+            found.extend(executor.execute(passage.passage, candidates))
+    with _measured(model, ours, "score"):
+        found = scorer.score(found, {p.passage.id: p for p in prepared})
+    ours.kept.extend(c for c in keep(found, {tool: own.tau_f}) if c.reason is None)
+
+    progress("naive")
+    everything = settings.model_copy(update={"early_bounds": False})
+    slow_proposer = LMProposer(NaiveSampler(model), registry.resolve(tool), PROMPTS[tool], everything)
+    slow_executor = Executor(offline_gate(registry), registry, "bench-naive")
+    rows: list[Candidate] = []
+    for number, p in enumerate(prepared):
+        progress(f"naive {number + 1}/{len(prepared)}")
+        with _measured(model, naive, "propose"):
+            candidates = slow_proposer.propose(p)
+        with _measured(model, naive, "execute"):
+            candidates = slow_executor.execute(p.passage, candidates)
+        with _measured(model, naive, "score"):
+            rows.extend(
+                naive_score(model, notation_wording(), settings.separator, p, c) if c.reason is None else c
+                for c in candidates
+            )
+    naive.kept.extend(c for c in keep(rows, {tool: own.tau_f}) if c.reason is None)
+    return TeachBench(len(passages), naive, ours, _calls(naive) == _calls(ours), _difference(naive, ours))
+
+
+def _calls(side: Side) -> set[tuple[str, int, str]]:
+    return {(c.passage, c.position, c.body) for c in side.kept}
+
+
+def _difference(a: Side, b: Side) -> float:
+    """The largest difference between the losses of calls that both kept, in nats; NaN without any."""
+    gains = {(c.passage, c.position, c.body): c for c in a.kept}
+    differences = [
+        abs((getattr(gains[key], name) or 0.0) - (getattr(c, name) or 0.0))
+        for c in b.kept
+        if (key := (c.passage, c.position, c.body)) in gains
+        for name in ("loss_none", "loss_call", "loss_result")
+    ]
+    return max(differences, default=math.nan)
+
+
+@contextmanager
+def _measured(model: LanguageModel, side: Side, stage: str) -> Iterator[None]:
+    before, started = replace(model.usage), cpu_seconds()
+    yield
+    cost = side.stages.setdefault(stage, Cost())
+    cost.seconds += cpu_seconds() - started
+    cost.forwards += model.usage.forwards - before.forwards
+    cost.positions += model.usage.positions - before.positions
+    cost.rows += model.usage.rows - before.rows

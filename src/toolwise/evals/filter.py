@@ -1,0 +1,149 @@
+"""Is the filter right? Human calculator annotations tell: how often do they pass, and how often with a wrong result?
+
+GSM8K's solutions carry `<<48/2=24>>` where a person used a calculator. Each annotation becomes a candidate before the
+number that it computes, with the calculator's own result, and once more with the result of another problem's call. A
+good filter passes many of the first and few of the second; what it passes of the second it would also pass of nonsense.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from toolwise.core import jsonio
+from toolwise.core.errors import BadInput, ToolwiseError
+from toolwise.models.base import LanguageModel
+from toolwise.notation.inline import write_body
+from toolwise.teach.config import ToolSettings
+from toolwise.teach.prepare import Prepared, prepare
+from toolwise.teach.prompts import PROMPTS
+from toolwise.teach.propose import word_start
+from toolwise.teach.records import Candidate, Passage
+from toolwise.teach.score import Scorer, notation_wording, plain_wording
+from toolwise.tools.calculator import CALCULATOR
+
+_ANNOTATION = re.compile(r"<<([^<>=]+)=([^<>]*)>>")
+
+
+@dataclass(frozen=True, slots=True)
+class FilterQuality:
+    """Shares of calls that pass at each threshold: the human ones, and the same with another problem's result."""
+
+    calls: int
+    skipped: int
+    thresholds: tuple[float, ...]
+    human: tuple[float, ...]
+    wrong: tuple[float, ...]
+    gains: tuple[float, ...]
+    wrong_gains: tuple[float, ...]
+
+
+def filter_quality(
+    model: LanguageModel,
+    data: Path,
+    *,
+    problems: int,
+    wording: str = "notation",
+    separator: str = "\n",
+    thresholds: Sequence[float] = (0.05, 0.1, 0.25, 0.5, 1.0),
+    seed: int = 0,
+) -> FilterQuality:
+    """Score the annotations of the first `problems` problems of a GSM8K file (`.jsonl` or `.jsonl.gz`)."""
+    texts, annotated, skipped = [], [], 0
+    for number, (question, answer) in enumerate(_problems(data, problems)):
+        text, calls = _without_annotations(question, answer)
+        texts.append(Passage(f"gsm8k-{number:05}", f"gsm8k-{number:05}", 0, text))
+        annotated.append(calls)
+    prepared = {p.passage.id: p for p in prepare(texts, model)}
+    rows: list[Candidate] = []
+    for passage, calls in zip(texts, annotated, strict=True):
+        for offset, expression in calls:
+            row = _candidate(prepared[passage.id], offset, expression)
+            skipped += row is None
+            rows.extend([row] if row is not None else [])
+    said = PROMPTS["Calculator"]
+    scorer = Scorer(
+        model,
+        plain_wording(said, CALCULATOR) if wording == "plain" else notation_wording(),
+        ToolSettings(),
+        separator=separator,
+        early_bounds=False,
+        seed=seed,
+    )
+    right = scorer.score(rows, prepared)
+    wrong = scorer.score(_with_results_of_others(rows, seed), prepared)
+    gains = tuple(r.gain for r in right if r.gain is not None)
+    wrong_gains = tuple(r.gain for r in wrong if r.gain is not None)
+    return FilterQuality(
+        len(gains),
+        skipped,
+        tuple(thresholds),
+        tuple(_share(gains, tau) for tau in thresholds),
+        tuple(_share(wrong_gains, tau) for tau in thresholds),
+        gains,
+        wrong_gains,
+    )
+
+
+def as_json(quality: FilterQuality) -> Mapping[str, object]:
+    return {
+        "calls": quality.calls,
+        "skipped": quality.skipped,
+        "thresholds": list(quality.thresholds),
+        "human_pass": list(quality.human),
+        "wrong_pass": list(quality.wrong),
+    }
+
+
+def _share(gains: Sequence[float], tau: float) -> float:
+    return sum(gain >= tau for gain in gains) / len(gains) if gains else float("nan")
+
+
+def _problems(data: Path, count: int) -> Iterator[tuple[str, str]]:
+    try:
+        with gzip.open(data, "rt", encoding="utf-8") if data.suffix == ".gz" else data.open(encoding="utf-8") as lines:
+            for _, line in zip(range(count), lines, strict=False):
+                row = jsonio.loads(line)
+                yield row["question"], row["answer"]
+    except (OSError, KeyError, TypeError, UnicodeDecodeError, ToolwiseError) as error:
+        raise BadInput(f"{data} is not a GSM8K file with `question` and `answer` in every line: {error}.") from error
+
+
+def _without_annotations(question: str, answer: str) -> tuple[str, list[tuple[int, str]]]:
+    """The problem as plain text, and for every annotation where it stood and its expression."""
+    prose = answer.replace("\n#### ", "\nThe answer is ").replace("\n", " ") + "."
+    text, calls, at = question + " ", [], 0
+    for match in _ANNOTATION.finditer(prose):
+        text += prose[at : match.start()]
+        calls.append((len(text), match[1]))
+        at = match.end()
+    return text + prose[at:], calls
+
+
+def _candidate(prepared: Prepared, offset: int, expression: str) -> Candidate | None:
+    """The annotation as a candidate before the word that its number stands in; None where the calculator refuses."""
+    try:
+        result = str(CALCULATOR.run(expression=expression))
+    except ToolwiseError:
+        return None
+    start = word_start(prepared.passage.text, offset)
+    if start not in prepared.offsets[1:-1]:
+        return None
+    position = prepared.offsets.index(start)
+    body = write_body(CALCULATOR, {"expression": expression})
+    return Candidate(prepared.passage.id, CALCULATOR.name, position, start, body, "human", result=result)
+
+
+def _with_results_of_others(rows: Sequence[Candidate], seed: int) -> list[Candidate]:
+    """Each call with the result of a call of another problem that differs from its own."""
+    draw = random.Random(seed)  # noqa: S311 - not for secrets
+    swapped = []
+    for row in rows:
+        others = [other.result for other in rows if other.passage != row.passage and other.result != row.result]
+        if others:
+            swapped.append(replace(row, result=draw.choice(others)))
+    return swapped

@@ -1,0 +1,210 @@
+"""A corpus and a model in, a finished run folder out: passages, candidates with their reasons, and C*.
+
+Shards run in worker processes of one thread each (two threads in one process are slower than two processes as soon as
+the machine is busy). Workers write their shards; this process alone writes the journal. Killed at any instant, a run
+loses the shards in work; started again it goes on where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from toolwise.core.errors import BadInput, LimitExceeded
+from toolwise.core.jsonio import fingerprint
+from toolwise.gate.offline import offline_gate
+from toolwise.models.base import LanguageModel
+from toolwise.models.load import describe_model, load_model
+from toolwise.notation.segments import Tokenizer
+from toolwise.teach import shards
+from toolwise.teach.config import Settings
+from toolwise.teach.corpus import cut, read_documents
+from toolwise.teach.keep import keep, threshold
+from toolwise.teach.pipeline import Pipeline
+from toolwise.teach.prompts import PROMPTS
+from toolwise.teach.records import Augmented, Candidate, Passage
+from toolwise.teach.shards import ShardInfo
+from toolwise.teach.store import Store
+from toolwise.teach.weave import augment
+from toolwise.tools.builtin import builtin_registry
+
+#: Called as shards finish: (stage, done, total).
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What a worker must know to be made: names and values only, so that it can start anywhere."""
+
+    folder: str
+    model: str
+    settings: Settings
+    run_id: str
+    dtype: str = "auto"
+    device: str = "auto"
+    threads: int | None = 1
+
+
+def annotate(
+    corpus: Path,
+    out: Path,
+    model: str,
+    settings: Settings,
+    *,
+    workers: int = 1,
+    limit: int | None = None,
+    dtype: str = "auto",
+    device: str = "auto",
+    progress: Progress = lambda stage, done, total: None,
+) -> Mapping[str, Any]:
+    """Annotate `corpus` (at most `limit` documents of it) into the run folder `out`. Returns the run's report.
+
+    Raises BadInput, ModelUnavailable, SettingsDiffer, StorageUnavailable; nothing half-written is left behind.
+    """
+    tokenizer, identity = describe_model(model, dtype=dtype, device=device)
+    first = next(read_documents(corpus, limit=1), None)  # a corpus that cannot be read leaves no folder behind
+    if first is None:
+        raise BadInput(f"{corpus} holds no document.")
+    registry = builtin_registry(settings.tools)
+    described = {
+        "model": identity,
+        "tools": registry.fingerprint,
+        "prompts": fingerprint({name: (PROMPTS[name].head(), PROMPTS[name].result_wording) for name in settings.tools}),
+        "corpus": _digest(corpus),
+        "limit": limit,
+        "settings": settings.model_dump(mode="json"),
+    }
+    with Store.open(out, described) as store:
+        if store.manifest is not None:
+            return dict(store.manifest["report"])
+        total = _write_passages(store, corpus, limit, tokenizer, settings)
+        job = Job(str(out), model, settings, f"annotate-{store.fingerprint[:12]}", dtype, device)
+        _score(store, job, total, workers, progress)
+        return _finish(store, settings, progress)
+
+
+def _write_passages(store: Store, corpus: Path, limit: int | None, tokenizer: Tokenizer, settings: Settings) -> int:
+    """Cut the documents and write what is not written yet; the number of shards."""
+    done = store.done("passages")
+    index = 0
+    for index, rows in enumerate(_shards(corpus, limit, tokenizer, settings)):
+        if index not in done:
+            store.write_shard("passages", index, rows)
+    return index + 1
+
+
+def _shards(corpus: Path, limit: int | None, tokenizer: Tokenizer, settings: Settings) -> Iterator[list[Passage]]:
+    rows: list[Passage] = []
+    for document in read_documents(corpus, limit=limit):
+        for passage in cut(document, tokenizer, settings.passage_tokens):
+            rows.append(passage)
+            if len(rows) == settings.shard_passages:
+                yield rows
+                rows = []
+    if rows:
+        yield rows
+
+
+def _score(store: Store, job: Job, total: int, workers: int, progress: Progress) -> None:
+    """Propose, execute and score every shard that is not done yet."""
+    passages, done = store.done("passages"), store.done("scored")
+    waiting = [passages[index] for index in range(total) if index not in done]
+    finished = total - len(waiting)
+    progress("annotate", finished, total)
+    for info in _scored(job, waiting, workers):
+        store.commit(info)
+        finished += 1
+        progress("annotate", finished, total)
+
+
+def _scored(job: Job, waiting: Sequence[ShardInfo], workers: int) -> Iterator[ShardInfo]:
+    if not waiting:
+        return
+    if workers == 1:
+        _Worker.start(job)
+        yield from map(_Worker.score, waiting)
+        return
+    workers = min(workers, len(waiting))
+    with ProcessPoolExecutor(workers, get_context("spawn"), _Worker.start, (job,)) as pool:
+        try:
+            for future in as_completed([pool.submit(_Worker.score, info) for info in waiting]):
+                yield future.result()
+        except BrokenProcessPool as error:
+            raise LimitExceeded(
+                "A worker process died, most likely for want of memory; run the same command again to go on, "
+                "with fewer workers."
+            ) from error
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+class _Worker:
+    """One process's model and pipeline."""
+
+    pipeline: Pipeline
+    folder: str
+
+    @classmethod
+    def start(cls, job: Job) -> None:
+        model = load_model(job.model, device=job.device, dtype=job.dtype, threads=job.threads)
+        cls.pipeline = make_pipeline(model, job.settings, job.run_id)
+        cls.folder = job.folder
+
+    @classmethod
+    def score(cls, info: ShardInfo) -> ShardInfo:
+        passages = list(shards.load(Path(cls.folder), info, Passage))
+        return shards.put(cls.folder, "scored", info.index, cls.pipeline.annotate(passages))
+
+
+def make_pipeline(model: LanguageModel, settings: Settings, run_id: str) -> Pipeline:
+    """The pipeline over the built-in tools and the offline policy."""
+    registry = builtin_registry(settings.tools)
+    return Pipeline(model, registry, offline_gate(registry), settings, run_id=run_id)
+
+
+def _finish(store: Store, settings: Settings, progress: Progress) -> Mapping[str, Any]:
+    """Thresholds from all candidates, then shard by shard what is kept and its augmented text."""
+    scored = list(store.read("scored", Candidate))
+    thresholds = {
+        name: threshold(own.tau_f, [c for c in scored if c.tool == name]) for name, own in settings.tools.items()
+    }
+    passages: dict[str, Passage] = {p.id: p for p in store.read("passages", Passage)}
+    infos = store.done("scored")
+    counts: Counter[str] = Counter()
+    for index, info in sorted(infos.items()):
+        rows = keep(list(shards.load(store.folder, info, Candidate)), thresholds)
+        counts.update(f"{row.tool}.{row.reason or 'kept'}" for row in rows)
+        store.write_shard("candidates", index, rows)
+        own = dict.fromkeys(row.passage for row in rows)
+        store.write_shard("augmented", index, augment([passages[id_] for id_ in own], rows))
+        progress("weave", index + 1, len(infos))
+    report = {
+        "passages": len(passages),
+        "thresholds": {name: value if value < float("inf") else None for name, value in thresholds.items()},
+        "counts": dict(sorted(counts.items())),
+    }
+    store.finish(report)
+    return report
+
+
+def _digest(corpus: Path) -> str:
+    """The bytes of the corpus, file by file."""
+    digest = hashlib.sha256()
+    for file in sorted(corpus.rglob("*")) if corpus.is_dir() else [corpus]:
+        if file.is_file():
+            with file.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
+
+
+def load_augmented(folder: Path) -> list[Augmented]:
+    """C* of a finished run."""
+    return list(Store.load(folder).read("augmented", Augmented))

@@ -1,0 +1,125 @@
+"""The settings of an annotation run, typed, with the paper's numbers as defaults; read from TOML.
+
+Two presets: `paper` is the paper's method as it stands; `small` is what a model of some hundred million parameters
+needs (docs/experiments.md has the figures): fewer samples, an enumerating proposer beside the model's own, a plain
+wording of z, and a threshold that is measured instead of given.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from toolwise.core.errors import BadInput
+from toolwise.core.limits import LIMITS
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Control(_Frozen):
+    """A measured threshold: the smallest one, from `floor` on, that at most `alpha` of the control calls pass.
+
+    A control call is a candidate with a result taken from another candidate of the same tool.
+    """
+
+    alpha: Annotated[float, Field(gt=0, lt=1)]
+    floor: Annotated[float, Field(gt=0)] = 0.1
+
+
+class ToolSettings(_Frozen):
+    """How calls of one tool are found. The names are the paper's (section 4.1 and appendix A)."""
+
+    tau_s: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    k: Annotated[int, Field(ge=1)] = 5
+    m: Annotated[int, Field(ge=1)] = 5
+    tau_f: Annotated[float, Field(gt=0)] | Control = 1.0
+    proposers: tuple[Literal["lm", "enumerate"], ...] = ("lm",)
+    rule: Literal["always", "calculator", "calendar"] = "always"
+    wording: Literal["notation", "plain"] = "notation"
+    look_ahead_guard: bool = False
+
+    @property
+    def floor(self) -> float:
+        """No threshold below this can come out, so whatever cannot reach it may be dropped early."""
+        return self.tau_f.floor if isinstance(self.tau_f, Control) else self.tau_f
+
+
+class Settings(_Frozen):
+    """One run. `separator` stands between z and the text while scoring (the paper does not say what does)."""
+
+    tools: dict[str, ToolSettings]
+    seed: int = 0
+    temperature: Annotated[float, Field(ge=0)] = 1.0
+    call_tokens: Annotated[int, Field(ge=1, le=256)] = 24
+    passage_tokens: Annotated[int, Field(ge=8)] = LIMITS.passage_tokens
+    shard_passages: Annotated[int, Field(ge=1)] = 16
+    separator: str = "\n"
+    early_bounds: bool = True
+
+
+_PAPER = {
+    "Calculator": ToolSettings(tau_s=0.0, k=20, m=10, tau_f=0.5, rule="calculator"),
+    "Calendar": ToolSettings(rule="calendar"),
+}
+_SMALL = {
+    "Calculator": ToolSettings(
+        tau_s=0.0,
+        k=8,
+        m=4,
+        tau_f=Control(alpha=0.02),
+        proposers=("lm", "enumerate"),
+        rule="calculator",
+        wording="plain",
+        look_ahead_guard=True,
+    ),
+    "Calendar": ToolSettings(
+        tau_s=0.0, k=5, m=1, tau_f=Control(alpha=0.02), rule="calendar", wording="plain", look_ahead_guard=True
+    ),
+}
+PRESETS: dict[str, Settings] = {"paper": Settings(tools=_PAPER), "small": Settings(tools=_SMALL)}
+
+
+def load_settings(preset: str = "small", tools: tuple[str, ...] = (), file: Path | None = None) -> Settings:
+    """A preset, narrowed to `tools`, with what a TOML file says put over it, table by table.
+
+    Raises BadInput with the name of the field that does not fit.
+    """
+    if preset not in PRESETS:
+        raise BadInput(f"Unknown preset {preset!r}; use one of {', '.join(PRESETS)}.")
+    values = PRESETS[preset].model_dump()
+    if file is not None:
+        _put_over(values, _read_toml(file))
+    if tools:
+        unknown = [tool for tool in tools if tool not in values["tools"]]
+        if unknown:
+            known = ", ".join(values["tools"])
+            raise BadInput(f"No settings for the tool {unknown[0]!r}; known are {known}. A TOML file can add others.")
+        values["tools"] = {tool: values["tools"][tool] for tool in tools}
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise BadInput(f"Setting {where}: {first['msg']}.") from error
+
+
+def _put_over(values: dict[str, Any], changes: dict[str, Any]) -> None:
+    for key, change in changes.items():
+        if isinstance(change, dict) and isinstance(values.get(key), dict) and "alpha" not in change:
+            _put_over(values[key], change)
+        else:
+            values[key] = change
+
+
+def _read_toml(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"Cannot read the settings file {file}: {error.strerror or error}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"{file} is not TOML: {error}.") from error

@@ -1,0 +1,56 @@
+"""Every candidate is executed, through the gate: there is no other way to run a tool.
+
+Identical calls run once: within a passage for any tool, across passages for pure ones, whose result depends on their
+arguments alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from toolwise.core.types import CallContext, Effect, Principal, Result, WrittenCall
+from toolwise.gate.gate import Gate
+from toolwise.teach.records import Candidate, Passage
+from toolwise.tools.registry import Registry
+
+#: On whose behalf calls run while a corpus is annotated.
+TEACHER = Principal("teach")
+
+
+class Executor:
+    """Runs candidates of one run. `results` of pure tools live as long as the executor."""
+
+    def __init__(self, gate: Gate, registry: Registry, run_id: str) -> None:
+        self._gate = gate
+        self._registry = registry
+        self._run_id = run_id
+        self._pure: dict[str, Result] = {}
+
+    def execute(self, passage: Passage, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """The candidates with their results; a call that fails is dropped as `tool_error`, its text says why."""
+        seen: dict[tuple[int, str], None] = {}
+        local: dict[str, Result] = {}
+        finished = []
+        for candidate in candidates:
+            if candidate.reason is not None:
+                finished.append(candidate)
+                continue
+            key = (candidate.position, candidate.body)
+            if key in seen:
+                finished.append(replace(candidate, reason="duplicate"))
+                continue
+            seen[key] = None
+            result = self._result(passage, candidate, local)
+            reason = None if result.ok else "tool_error"
+            finished.append(replace(candidate, result=result.text, reason=reason))
+        return finished
+
+    def _result(self, passage: Passage, candidate: Candidate, local: dict[str, Result]) -> Result:
+        pure = self._registry.resolve(candidate.tool).effect is Effect.PURE
+        cache = self._pure if pure else local
+        if candidate.body not in cache:
+            call_id = f"{passage.id}:{candidate.tool}:{candidate.body}"
+            context = CallContext(TEACHER, self._run_id, today=passage.date)
+            cache[candidate.body] = self._gate.execute(WrittenCall(call_id, candidate.body), context)
+        return cache[candidate.body]

@@ -1,0 +1,54 @@
+"""Which scored candidates stay: a threshold for each tool, then one call where several compete.
+
+A threshold is a number (the paper's tau_f) or measured: the smallest one at which at most alpha of the control calls,
+which carry another call's result, would pass. Rules are written so that a number that is no number never keeps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from toolwise.teach.config import Control
+from toolwise.teach.prepare import WEIGHTS
+from toolwise.teach.records import Candidate
+
+
+def threshold(tau_f: float | Control, candidates: Sequence[Candidate]) -> float:
+    """The threshold for the candidates of one tool. Infinite when a control is asked for and none could be made."""
+    if not isinstance(tau_f, Control):
+        return tau_f
+    gains = sorted(c.control_gain for c in candidates if c.control_gain is not None and math.isfinite(c.control_gain))
+    if not gains:
+        return math.inf
+    allowed = math.floor(tau_f.alpha * len(gains))
+    # The (allowed + 1)-th largest control must stay below; the next float above it is the smallest such threshold.
+    return max(tau_f.floor, math.nextafter(gains[len(gains) - allowed - 1], math.inf))
+
+
+def keep(candidates: Sequence[Candidate], thresholds: dict[str, float]) -> list[Candidate]:
+    """The same rows in the same order, those that stay with reason None. All of one passage must come together."""
+    judged = [_judge(c, thresholds[c.tool]) if c.reason is None else c for c in candidates]
+    order = sorted((i for i, c in enumerate(judged) if c.reason is None), key=lambda i: _rank(judged[i]))
+    taken: dict[str, list[int]] = {}
+    for i in order:
+        places = taken.setdefault(judged[i].passage, [])
+        if any(abs(judged[i].position - place) < len(WEIGHTS) for place in places):
+            judged[i] = replace(judged[i], reason="overlap")
+        else:
+            places.append(judged[i].position)
+    return judged
+
+
+def _judge(candidate: Candidate, tau: float) -> Candidate:
+    gain = candidate.gain
+    if gain is None or not math.isfinite(gain):
+        return replace(candidate, reason="not_finite")
+    return candidate if gain >= tau else replace(candidate, reason="below_threshold")
+
+
+def _rank(candidate: Candidate) -> tuple[float, int, str, str]:
+    """Higher gain first; then the earlier position, then names, so that ties fall the same way in every run."""
+    assert candidate.gain is not None
+    return (-candidate.gain, candidate.position, candidate.tool, candidate.body)

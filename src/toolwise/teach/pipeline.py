@@ -1,0 +1,118 @@
+"""The stages in order over one shard: propose, execute, score. Keeping and weaving follow once all shards are scored.
+
+A shard is a list of passages; what comes back is every candidate with all that became known of it. The same code runs
+in this process, in local worker processes and on a cluster, and a shard's rows depend on its passages and the settings
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from toolwise.gate.gate import Gate
+from toolwise.models.base import LanguageModel
+from toolwise.notation.inline import PLAIN, Notation, read_body
+from toolwise.teach.config import Settings, ToolSettings
+from toolwise.teach.execute import Executor
+from toolwise.teach.prepare import Prepared, prepare
+from toolwise.teach.prompts import PROMPTS, Prompt
+from toolwise.teach.propose import EnumerateProposer, LMProposer, Proposer
+from toolwise.teach.records import Candidate, Passage
+from toolwise.teach.rules import Rule, looks_ahead, rule_named
+from toolwise.teach.score import Scorer, notation_wording, plain_wording
+from toolwise.tools.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class _Stages:
+    """What one tool needs on its way through the pipeline."""
+
+    name: str
+    settings: ToolSettings
+    rule: Rule
+    proposers: tuple[Proposer, ...]
+    scorer: Scorer
+
+
+class Pipeline:
+    """Everything a worker holds: a model, the gate, and the stages of each tool."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        registry: Registry,
+        gate: Gate,
+        settings: Settings,
+        *,
+        run_id: str,
+        prompts: Mapping[str, Prompt] = PROMPTS,
+        notation: Notation = PLAIN,
+    ) -> None:
+        self._model = model
+        self._settings = settings
+        self._notation = notation
+        self._executor = Executor(gate, registry, run_id)
+        self._stages = [self._stages_of(name, registry, prompts[name]) for name in settings.tools]
+
+    def annotate(self, passages: Sequence[Passage]) -> list[Candidate]:
+        """Every candidate of the shard. Those without a reason have a gain, and wait for a threshold."""
+        prepared = {p.passage.id: p for p in prepare(passages, self._model)}
+        rows: list[Candidate] = []
+        for tool in self._stages:  # tool by tool, so that the cache of its prompt serves all passages
+            found: list[Candidate] = []
+            for passage in prepared.values():
+                refused = tool.rule(passage.passage, self._model.tokenizer)
+                if refused is not None:
+                    found.append(_not_tried(passage.passage, tool.name, refused))
+                    continue
+                proposed = [c for proposer in tool.proposers for c in proposer.propose(passage)]
+                guarded = self._guard_before(tool, passage, proposed)
+                executed = self._executor.execute(passage.passage, guarded)
+                found.extend(self._guard_after(tool, executed))
+            rows.extend(tool.scorer.score(found, prepared))
+        return rows
+
+    def _guard_before(self, tool: _Stages, prepared: Prepared, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Drop calls whose numbers the text names only later: they would teach the model to know the answer."""
+        if not tool.settings.look_ahead_guard:
+            return list(candidates)
+        text = prepared.passage.text
+        return [
+            replace(c, reason="look_ahead") if c.reason is None and looks_ahead(c.body, text, c.offset) else c
+            for c in candidates
+        ]
+
+    def _guard_after(self, tool: _Stages, candidates: Iterable[Candidate]) -> list[Candidate]:
+        """Drop calls that give back what they were given."""
+        if not tool.settings.look_ahead_guard:
+            return list(candidates)
+        return [
+            replace(c, reason="repeats_argument")
+            if c.reason is None and c.result == read_body(c.body, self._notation)[1]
+            else c
+            for c in candidates
+        ]
+
+    def _stages_of(self, name: str, registry: Registry, prompt: Prompt) -> _Stages:
+        tool, own, all_ = registry.resolve(name), self._settings.tools[name], self._settings
+        makers: Mapping[str, Callable[[], Proposer]] = {
+            "lm": lambda: LMProposer(self._model, tool, prompt, all_, self._notation),
+            "enumerate": lambda: EnumerateProposer(tool),
+        }
+        plain = own.wording == "plain"
+        wording = plain_wording(prompt, tool, self._notation) if plain else notation_wording(self._notation)
+        scorer = Scorer(
+            self._model,
+            wording,
+            own,
+            separator=all_.separator,
+            early_bounds=all_.early_bounds,
+            seed=all_.seed,
+        )
+        return _Stages(name, own, rule_named(own.rule, all_.seed), tuple(makers[p]() for p in own.proposers), scorer)
+
+
+def _not_tried(passage: Passage, tool: str, reason: str) -> Candidate:
+    """A passage that the tool's rule refused: no position, so -1, and nothing was proposed."""
+    return Candidate(passage.id, tool, -1, -1, "", "rule", reason=reason)

@@ -1,0 +1,208 @@
+"""Where a call could stand, and what it could say. Whoever proposes, the same filter decides.
+
+`LMProposer` is the paper's (section 2, sampling): positions where the open marker is likely, then samples from there.
+`EnumerateProposer` needs no language model: where a number follows, it names the expressions over numbers standing
+before it that come out at this number. That is the paper's own rule for choosing calculator texts, used to choose the
+calls; small models need it, since they seldom write a right expression from a few examples.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Protocol
+
+from toolwise.core.errors import InvalidArguments, MalformedCall
+from toolwise.core.limits import LIMITS
+from toolwise.core.types import Tool
+from toolwise.models.base import Branch, Context, LanguageModel, marker_id
+from toolwise.notation.inline import PLAIN, Notation, read_arguments, read_body, scan, write_body
+from toolwise.teach.config import Settings, ToolSettings
+from toolwise.teach.prepare import Prepared
+from toolwise.teach.prompts import Prompt
+from toolwise.teach.records import Candidate
+from toolwise.teach.rules import Number, numbers
+
+
+class Proposer(Protocol):
+    """Proposes candidates for one passage; those that are no calls at all come back with their reason."""
+
+    @property
+    def name(self) -> str: ...
+
+    def propose(self, prepared: Prepared) -> list[Candidate]: ...
+
+
+class LMProposer:
+    """The paper's sampling, for one tool."""
+
+    name = "lm"
+
+    def __init__(
+        self, model: LanguageModel, tool: Tool, prompt: Prompt, settings: Settings, notation: Notation = PLAIN
+    ) -> None:
+        self._model = model
+        self._tool = tool
+        self._prompt = prompt
+        self._settings = settings
+        self._own: ToolSettings = settings.tools[tool.name]
+        self._notation = notation
+        self._open = (marker_id(model.tokenizer, notation),)
+        self._head = model.tokenizer.begin + model.tokenizer.encode(prompt.head())
+
+    def propose(self, prepared: Prepared) -> list[Candidate]:
+        body = self._model.tokenizer.encode(self._prompt.body(prepared.passage.text))
+        context = Context(self._head, body, prepared.ids)
+        probs = self._model.marker_probs([context], self._open[0])[0]
+        chosen, candidates = [], []
+        for position in self._positions(prepared, probs.tolist()):
+            if self._settings.early_bounds and prepared.loss_none[position] < self._own.floor:
+                # gain <= loss_none, since losses are never negative: nothing written here could be kept
+                candidates.append(self._candidate(prepared, position, "", probs[position], "bound"))
+            else:
+                chosen.append(position)
+        branches = self._model.branch(
+            context,
+            chosen,
+            self._own.m,
+            forced=self._open,
+            stop=lambda text: scan(text, self._notation) is not None,
+            max_tokens=self._settings.call_tokens,
+            temperature=self._settings.temperature,
+            seed=self._settings.seed,
+        )
+        for position, row in zip(chosen, branches, strict=True):
+            candidates.extend(self._read(prepared, position, branch, float(probs[position])) for branch in row)
+        return candidates
+
+    def _positions(self, prepared: Prepared, probs: Sequence[float]) -> list[int]:
+        """At most k positions whose marker probability is above tau_s, likeliest first; ties to the earlier one."""
+        first = 0 if self._model.tokenizer.begin else 1  # without a BOS the first token has no loss to lower
+        possible = [
+            i for i in range(first, len(prepared.ids)) if prepared.offsets[i] is not None and probs[i] > self._own.tau_s
+        ]
+        return sorted(sorted(possible, key=lambda i: -probs[i])[: self._own.k])
+
+    def _read(self, prepared: Prepared, position: int, branch: Branch, prob: float) -> Candidate:
+        end = scan(branch.text, self._notation) if branch.stopped else None
+        if end is None or end.kind == "newline":
+            return self._candidate(prepared, position, branch.text, prob, "unclosed")
+        written = branch.text[: end.at].strip()
+        try:
+            name, raw = read_body(written, self._notation)
+            if name != self._tool.name:
+                return self._candidate(prepared, position, written, prob, "unknown_tool")
+            body = write_body(self._tool, read_arguments(raw, self._tool, self._notation), self._notation)
+        except (MalformedCall, InvalidArguments):
+            return self._candidate(prepared, position, written, prob, "unparsable")
+        return self._candidate(prepared, position, body, prob, None)
+
+    def _candidate(self, prepared: Prepared, position: int, body: str, prob: float, reason: str | None) -> Candidate:
+        return new_candidate(prepared, self._tool.name, position, body, self.name, float(prob), reason)
+
+
+class EnumerateProposer:
+    """Expressions over the numbers before a number, tried where they come out at it (to two decimals)."""
+
+    name = "enumerate"
+
+    def __init__(self, tool: Tool, *, operands: int = 8, most: int = 4) -> None:
+        """`operands`: how many distinct numbers before the position are combined; `most`: proposals a position."""
+        self._tool = tool
+        self._operands = operands
+        self._most = most
+
+    def propose(self, prepared: Prepared) -> list[Candidate]:
+        text = prepared.passage.text
+        found = numbers(text)
+        position_at = {offset: i for i, offset in enumerate(prepared.offsets) if offset is not None}
+        candidates = []
+        for index, target in enumerate(found):
+            offset = word_start(text, target.start)
+            position = position_at.get(offset)
+            if position is None or position == 0:
+                continue
+            written = _written_before(text[: target.start])
+            expressions = [*written, *self._expressions(found[:index], target)]
+            for expression in list(dict.fromkeys(expressions))[: self._most]:
+                body = write_body(self._tool, {"expression": expression})
+                candidates.append(new_candidate(prepared, self._tool.name, position, body, self.name, None, None))
+        return candidates
+
+    def _expressions(self, before: Sequence[Number], target: Number) -> list[str]:
+        """Expressions that come out at the target as it is written, those over the nearest numbers first."""
+        percent = target.text.endswith("%")
+        wanted = round(abs(target.value) * (100 if percent else 1), 2)
+        operands: dict[Fraction, str] = {}
+        for number in reversed(before):
+            if round(abs(number.value), 2) != wanted:  # `24 * 1` would say what the text has said before
+                operands.setdefault(abs(number.value), _plain(number))
+            if len(operands) == self._operands:
+                break
+        found = []
+        for (a, a_text), (b, b_text) in _ordered_pairs(list(operands.items())):
+            for operator, value in _results(a, b):
+                if round(value, 2) == wanted:
+                    found.append(f"{a_text} {operator} {b_text}")
+            if percent and b and round(a / b * 100, 2) == wanted:
+                found.append(f"{a_text} / {b_text} * 100")
+        found.extend(_running_sums(before, wanted))
+        return list(dict.fromkeys(found))
+
+
+_BEFORE_EQUALS = re.compile(r"(?<![\w.])([$(\d][\d.,%$()+*/x×÷−\s-]*[\d%)])\s*=\s*[$€£]?\Z")
+
+
+def _written_before(text: str) -> list[str]:
+    """The expression that the text itself has just written out, `12 * (3 + 4) =`, if it has."""
+    match = _BEFORE_EQUALS.search(text[-LIMITS.expression_chars :])
+    return [" ".join(match[1].replace("$", "").split())] if match and not match[1].strip("$").isdigit() else []
+
+
+def new_candidate(
+    prepared: Prepared, tool: str, position: int, body: str, proposer: str, prob: float | None, reason: str | None
+) -> Candidate:
+    offset = prepared.offsets[position]
+    assert offset is not None
+    return Candidate(prepared.passage.id, tool, position, offset, body, proposer, prob, reason=reason)
+
+
+def word_start(text: str, start: int) -> int:
+    """Back from a number over its currency sign and one space: ` $24` is one word, and the call stands before it."""
+    while start > 0 and text[start - 1] in "$€£-":
+        start -= 1
+    return start - 1 if start > 0 and text[start - 1] == " " else start
+
+
+def _plain(number: Number) -> str:
+    """A number as an operand: no grouping and no sign; a percent sign stays."""
+    return number.text.replace(",", "").lstrip("+-−")
+
+
+def _ordered_pairs(
+    pairs: Sequence[tuple[Fraction, str]],
+) -> Iterator[tuple[tuple[Fraction, str], tuple[Fraction, str]]]:
+    """All ordered pairs, a number with itself included (6 * 6), those that were read last first."""
+    for total in range(2 * len(pairs) - 1):
+        for i in range(max(0, total - len(pairs) + 1), min(total + 1, len(pairs))):
+            yield pairs[total - i], pairs[i]
+
+
+def _results(a: Fraction, b: Fraction) -> Iterator[tuple[str, Fraction]]:
+    yield "+", a + b
+    yield "*", a * b
+    if a != b:  # a - a and a / a compute nothing
+        yield "-", a - b
+        if b:
+            yield "/", a / b
+
+
+def _running_sums(before: Sequence[Number], wanted: Fraction) -> list[str]:
+    """Sums of the last three or more numbers in a row."""
+    found = []
+    for count in range(3, len(before) + 1):
+        terms = before[-count:]
+        if round(sum((abs(term.value) for term in terms), Fraction(0)), 2) == wanted:
+            found.append(" + ".join(_plain(term) for term in terms))
+    return found

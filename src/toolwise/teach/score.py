@@ -1,0 +1,172 @@
+"""Did the result help? The paper's filter (section 2, filtering API calls).
+
+    L_i(z)  = - sum_t w_t log p(x_{i+t} | z, x_1..x_{i+t-1})      w = 1/3, 4/15, 1/5, 2/15, 1/15
+    loss_none = L_i(nothing)   loss_call = L_i(call without result)   loss_result = L_i(call with result)
+    gain = min(loss_none, loss_call) - loss_result
+
+z stands in front of the whole text, since a model that has not seen calls would be interrupted by one at i. Only five
+tokens carry weight, so the text is cut behind them and only their rows are projected. One forward serves all positions
+at which the same z is tried.
+
+The bound is exact: losses are never negative, so gain <= min(loss_none, loss_call), and a candidate whose loss_none or
+loss_call is below the smallest threshold that can come out is dropped before its result is scored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from toolwise.core.types import Tool
+from toolwise.models.base import LanguageModel, ScoreRequest
+from toolwise.notation.inline import PLAIN, Notation, read_arguments, read_body, write_call
+from toolwise.notation.segments import Ids
+from toolwise.teach.config import ToolSettings
+from toolwise.teach.prepare import WEIGHTS, Prepared, weighted
+from toolwise.teach.prompts import Prompt
+from toolwise.teach.records import Candidate
+
+#: What stands in front of the text for a call and a result (None: the call without its result).
+Wording = Callable[[Candidate, "str | None"], str]
+
+
+def notation_wording(notation: Notation = PLAIN) -> Wording:
+    """The paper's: the call as it is written in text, e(c, eps) and e(c, r)."""
+    return lambda candidate, result: write_call(candidate.body, result or "", notation)
+
+
+def plain_wording(prompt: Prompt, tool: Tool, notation: Notation = PLAIN) -> Wording:
+    """The same in plain words, for models that have never seen the notation."""
+
+    def wording(candidate: Candidate, result: str | None) -> str:
+        raw = read_body(candidate.body, notation)[1]
+        arguments = read_arguments(raw, tool, notation)
+        said = str(next(iter(arguments.values()))) if len(arguments) == 1 else raw
+        if result is None:
+            return prompt.call_wording.format(input=said)
+        return prompt.result_wording.format(input=said, result=result)
+
+    return wording
+
+
+class Scorer:
+    """Scores candidates of one tool with one model."""
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        wording: Wording,
+        settings: ToolSettings,
+        *,
+        separator: str,
+        early_bounds: bool,
+        seed: int,
+        controls: bool = True,
+    ) -> None:
+        self._model = model
+        self._wording = wording
+        self._floor = settings.floor if early_bounds else -math.inf
+        self._separator = separator
+        self._seed = seed
+        self._controls = controls
+
+    def score(self, candidates: Sequence[Candidate], texts: Mapping[str, Prepared]) -> list[Candidate]:
+        """The candidates with their losses and gains, dropped ones untouched. `texts`: by passage id.
+
+        What comes back without a reason has finite losses and may be kept by a threshold of at least the floor.
+        """
+        rows = [self._begin(c, texts[c.passage].loss_none) if c.reason is None else c for c in candidates]
+        rows = self._fill(rows, texts, _put_call, lambda c: self._wording(c, None))
+        rows = [self._bounded(c, c.loss_call) for c in rows]
+        rows = self._fill(rows, texts, _put_result, lambda c: self._wording(c, c.result))
+        if self._controls:
+            rows = self._give_controls(rows)
+            rows = self._fill(rows, texts, _put_control, self._wording_of_control, wanted=_has_control)
+        return [_with_gain(c) if c.reason is None else c for c in rows]
+
+    def _wording_of_control(self, candidate: Candidate) -> str:
+        return self._wording(candidate, candidate.control_result)
+
+    def _begin(self, candidate: Candidate, loss_none: Sequence[float]) -> Candidate:
+        if candidate.position >= len(loss_none):
+            return replace(candidate, reason="no_continuation")
+        candidate = replace(candidate, loss_none=loss_none[candidate.position])
+        return self._bounded(candidate, candidate.loss_none)
+
+    def _bounded(self, candidate: Candidate, loss: float | None) -> Candidate:
+        if candidate.reason is not None or loss is None:
+            return candidate
+        if not math.isfinite(loss):
+            return replace(candidate, reason="not_finite")
+        return replace(candidate, reason="bound") if loss < self._floor else candidate
+
+    def _fill(
+        self,
+        rows: list[Candidate],
+        texts: Mapping[str, Prepared],
+        put: Callable[[Candidate, float], Candidate],
+        z: Callable[[Candidate], str],
+        wanted: Callable[[Candidate], bool] = lambda candidate: True,
+    ) -> list[Candidate]:
+        """Put the loss with z in front into every live row: one request for each passage and z."""
+        live = [(i, (row.passage, z(row))) for i, row in enumerate(rows) if row.reason is None and wanted(row)]
+        positions: dict[tuple[str, str], list[int]] = {}
+        for i, key in live:
+            positions.setdefault(key, []).append(rows[i].position)
+        requests, starts = [], {}
+        for (passage, said), at in positions.items():
+            front = self._model.tokenizer.begin + self._front(said)
+            text = texts[passage].ids[: max(at) + len(WEIGHTS)]
+            first = max(min(at), 0 if front else 1)
+            starts[passage, said] = first
+            requests.append(ScoreRequest(front + text, len(front) + first))
+        nll = dict(zip(positions, self._model.score(requests), strict=True))
+        filled = list(rows)
+        for i, key in live:
+            skip = rows[i].position - starts[key]
+            filled[i] = put(rows[i], weighted(nll[key][skip:].tolist()))
+        return filled
+
+    def _front(self, said: str) -> Ids:
+        encode = self._model.tokenizer.encode
+        return encode(said) + encode(self._separator) if said else ()
+
+    def _give_controls(self, rows: list[Candidate]) -> list[Candidate]:
+        """Give every live row the result of another candidate, chosen by a hash so that the order does not matter."""
+        donors = sorted({row.result for row in rows if row.result is not None and row.reason in (None, "bound")})
+        return [self._with_control(row, donors) if row.reason is None else row for row in rows]
+
+    def _with_control(self, row: Candidate, donors: list[str]) -> Candidate:
+        others = [donor for donor in donors if donor != row.result]
+        if not others:
+            return row
+        key = f"{self._seed}|{row.passage}|{row.position}|{row.body}".encode()
+        draw = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big")
+        return replace(row, control_result=others[draw % len(others)])
+
+
+def _put_call(candidate: Candidate, loss: float) -> Candidate:
+    return replace(candidate, loss_call=loss)
+
+
+def _put_result(candidate: Candidate, loss: float) -> Candidate:
+    return replace(candidate, loss_result=loss)
+
+
+def _put_control(candidate: Candidate, loss: float) -> Candidate:
+    return replace(candidate, loss_control=loss)
+
+
+def _has_control(candidate: Candidate) -> bool:
+    return candidate.control_result is not None
+
+
+def _with_gain(candidate: Candidate) -> Candidate:
+    none, call, result = candidate.loss_none, candidate.loss_call, candidate.loss_result
+    if none is None or call is None or result is None or not math.isfinite(none + call + result):
+        return replace(candidate, reason="not_finite")
+    best = min(none, call)
+    control = candidate.loss_control
+    return replace(candidate, gain=best - result, control_gain=None if control is None else best - control)
