@@ -1,0 +1,136 @@
+"""One id runs once, a run has a budget, and only so many tools run at a time."""
+
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from gate_bench import ANN, TEXT, Bench, count, counter, tool
+
+from toolwise.core.clock import FakeClock
+from toolwise.core.limits import LIMITS
+from toolwise.core.types import (
+    Call,
+    Effect,
+    Principal,
+    Result,
+)
+from toolwise.gate.audit import Audit, Line
+from toolwise.gate.budget import Budget
+
+
+@pytest.mark.case("E2")
+def test_one_id_runs_once_gets_its_result_again_and_cannot_be_used_for_another_call() -> None:
+    bench = Bench()
+    first = bench.gate.execute(Call("c", "probe", {"to": "bob", "amount": 1}), ANN)
+    again = bench.gate.execute(Call("c", "probe", {"amount": 1, "to": "bob"}), ANN)
+    other = bench.gate.execute(Call("c", "probe", {"to": "eve"}), ANN)
+    assert again == first
+    assert other.code == "conflict"
+    assert len(bench.ran) == 1
+    assert bench.events == [("intent", ""), ("result", "ok"), ("replayed", "ok"), ("refused", "conflict")]
+
+
+@pytest.mark.case("E3")
+def test_the_same_id_of_another_principal_or_run_is_another_call() -> None:
+    bench = Bench()
+    for context in (ANN, replace(ANN, principal=Principal("bob")), replace(ANN, run_id="run-2")):
+        bench.gate.execute(Call("c", "probe", {}), context)
+    assert len(bench.ran) == 3
+
+
+@pytest.mark.case("E8")
+def test_a_refusal_is_not_kept_under_the_id() -> None:
+    bench = Bench()
+    assert bench.gate.execute(Call("c", "probe", {"amount": "x"}), ANN).code == "invalid_arguments"
+    assert bench.gate.execute(Call("c", "probe", {"amount": 1}), ANN).ok
+
+
+def test_the_same_call_at_the_same_time_runs_once() -> None:
+    inside, go_on = threading.Event(), threading.Event()
+
+    def wait() -> str:
+        inside.set()
+        assert go_on.wait(10)
+        return "done"
+
+    bench = Bench((tool(wait),))
+    results: list[Result] = []
+    worker = threading.Thread(target=lambda: results.append(bench.gate.execute(Call("c", "probe", {}), ANN)))
+    worker.start()
+    assert inside.wait(10)
+    assert bench.gate.execute(Call("c", "probe", {}), ANN).code == "in_progress"
+    go_on.set()
+    worker.join(10)
+    assert bench.gate.execute(Call("c", "probe", {}), ANN) == results[0]
+
+
+def test_a_write_that_the_ledger_forgot_is_still_not_repeated() -> None:
+    ran: list[str] = []
+    writes = tool(lambda to: ran.append(to), effect=Effect.WRITE, required=("to",), to=TEXT)
+    bench = Bench((writes,), settings={"limits": replace(LIMITS, replays=2)})
+    for to in "abcd":
+        bench.gate.execute(Call(to, "probe", {"to": to}), ANN)
+    assert bench.gate.execute(Call("a", "probe", {"to": "a"}), ANN).code == "conflict"
+    assert bench.gate.execute(Call("d", "probe", {"to": "d"}), ANN).ok
+    assert ran == ["a", "b", "c", "d"]
+
+
+@pytest.mark.case("E5")
+def test_a_write_that_was_started_by_a_process_that_died_is_not_started_again(tmp_path: Path) -> None:
+    writes = tool(lambda: None, effect=Effect.WRITE)
+    before = Bench((writes,), settings={"audit": Audit(tmp_path / "audit.db")})
+    before.audit.append(Line("run-1", "c1", "ann", event="intent", effect="write"))
+    after = Bench((writes,), settings={"audit": Audit(tmp_path / "audit.db")})
+    assert after.call({}).code == "outcome_unknown"
+    assert after.events == [("intent", ""), ("refused", "outcome_unknown")]
+
+
+@pytest.mark.case("E11")
+def test_of_a_hundred_calls_at_once_a_budget_of_ten_lets_ten_run() -> None:
+    bench = Bench(settings={"budget": Budget(10)})
+    results: list[Result] = []
+
+    def call(number: int) -> None:
+        results.append(bench.gate.execute(Call(f"c{number}", "probe", {}), ANN))
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(100)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(result.code for result in results) == ["budget_exceeded"] * 90 + ["ok"] * 10
+    assert len(bench.ran) == 10
+    assert bench.call({}, context=replace(ANN, run_id="run-2")).ok
+
+
+def test_a_budget_of_none_is_unlimited() -> None:
+    bench = Bench(settings={"budget": Budget(None)})
+    assert all(bench.call({}).ok for _ in range(LIMITS.calls_per_run + 1))
+
+
+def test_a_call_that_finds_no_free_place_is_refused(tmp_path: Path) -> None:
+    inside, ran = tmp_path / "inside", tmp_path / "ran"
+
+    def wait() -> None:
+        inside.touch()
+        while True:
+            pass
+
+    clock = FakeClock(datetime(2024, 1, 1, tzinfo=UTC))  # stands still, so that the first call holds its place
+    settings = {"limits": replace(LIMITS, children=1, call_seconds=0.2), "clock": clock}
+    bench = Bench((tool(wait, "slow", bounded=False), tool(counter(ran), bounded=False)), settings=settings)
+    results: list[Result] = []
+    worker = threading.Thread(target=lambda: results.append(bench.call({}, "slow")), daemon=True)
+    worker.start()
+    for _ in range(1000):
+        worker.join(0.01)
+        if inside.exists():
+            break
+    assert bench.call({}).code == "limit"
+    for _ in range(100):
+        clock.advance(1)
+        worker.join(0.1)
+    assert ([result.code for result in results], count(ran)) == (["timeout"], 0)
+    assert bench.call({}).ok

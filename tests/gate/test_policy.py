@@ -1,0 +1,123 @@
+"""Deny by default, forbid wins, an error is a denial."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolwise.core.types import Effect, Principal, Tool
+from toolwise.gate.policy import OFFLINE, CedarPolicy, Decision, DenyAll
+
+ANN = Principal("ann")
+PERMIT_ALL = "permit (principal, action, resource);"
+
+
+def tool(name: str = "send", effect: Effect = Effect.WRITE) -> Tool:
+    return Tool(name, "", {"type": "object"}, effect, lambda: None)
+
+
+def decide(text: str, arguments: dict[str, Any] | None = None, **settings: Any) -> Decision:
+    return CedarPolicy.from_text(text).decide(ANN, tool(**settings), arguments or {})
+
+
+@pytest.mark.case("G4")
+def test_whatever_is_no_usable_policy_denies(tmp_path: Path) -> None:
+    empty, broken, binary = tmp_path / "empty.cedar", tmp_path / "broken.cedar", tmp_path / "binary.cedar"
+    empty.write_text("\n")
+    broken.write_text("permit everything")
+    binary.write_bytes(b"\xff\xfe")
+    for path in (tmp_path / "missing.cedar", empty, broken, binary, tmp_path):
+        policy = CedarPolicy.from_file(path)
+        assert policy.problem
+        assert policy.decide(ANN, tool(), {}) == Decision("deny", policy.problem)
+    assert decide("// only a comment").verdict == "deny"
+    assert DenyAll().decide(ANN, tool(), {}).verdict == "deny"
+
+
+def test_a_permit_allows_and_is_named() -> None:
+    assert decide(f'@id("anything") {PERMIT_ALL}') == Decision("allow", "anything")
+
+
+def test_a_forbid_wins_and_is_named() -> None:
+    assert decide(f'{PERMIT_ALL} @id("not today") forbid (principal, action, resource);') == Decision(
+        "deny", "not today"
+    )
+
+
+@pytest.mark.case("G4")
+def test_a_permit_does_not_count_when_another_policy_fails() -> None:
+    decision = decide(f"{PERMIT_ALL} forbid (principal, action, resource) when {{ context.arguments.n > 5 }};")
+    assert decision.verdict == "deny"
+    assert "could not be evaluated" in decision.policy
+
+
+@pytest.mark.case("G1")
+def test_a_name_is_compared_whole() -> None:
+    text = 'permit (principal, action, resource == Tool::"read");'
+    assert decide(text, name="read").verdict == "allow"
+    assert decide(text, name="read_and_delete").verdict == "deny"
+
+
+@pytest.mark.case("G2")
+def test_an_address_that_only_begins_like_the_permitted_one_is_denied() -> None:
+    text = 'permit (principal, action, resource) when { context.arguments.url == "https://good.example" };'
+    assert decide(text, {"url": "https://good.example"}).verdict == "allow"
+    for url in ("https://good.example.evil.net/", "https://good.example@evil.net/"):
+        assert decide(text, {"url": url}).verdict == "deny"
+
+
+@pytest.mark.case("G3")
+def test_a_constrained_argument_that_is_left_out_is_denied() -> None:
+    text = 'permit (principal, action, resource) when { context.arguments.to == "bob" };'
+    assert decide(text, {"to": "bob"}).verdict == "allow"
+    assert decide(text, {}).verdict == "deny"
+
+
+def test_only_this_principal_is_permitted() -> None:
+    policy = CedarPolicy.from_text('permit (principal == User::"ann", action, resource);')
+    assert policy.decide(ANN, tool(), {}).verdict == "allow"
+    assert policy.decide(Principal('ann"\n'), tool(), {}).verdict == "deny"
+
+
+def test_what_nothing_decides_may_be_asked_about() -> None:
+    ask = '@id("with a person") permit (principal, action == Action::"ask", resource);'
+    assert decide(ask) == Decision("ask", "with a person")
+    assert decide(f"{ask} {PERMIT_ALL}").verdict == "allow"
+    assert decide(f'{ask} forbid (principal, action == Action::"call", resource);').verdict == "deny"
+
+
+@pytest.mark.parametrize("value", [1.5, None, 2**80, 1e300])
+def test_a_value_that_cedar_lacks_cannot_slip_under_a_bound(value: Any) -> None:
+    text = f"{PERMIT_ALL} forbid (principal, action, resource) when {{ context.arguments.n > 5 }};"
+    assert decide(text, {"n": 5.0}).verdict == "allow"
+    assert decide(text, {"n": value}).verdict == "deny"
+    assert decide(PERMIT_ALL, {"n": value}).verdict == "allow"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"__entity": {"type": "User", "id": "root"}},
+        {"__extn": {"fn": "ip", "arg": "127.0.0.1"}},
+        [{"__entity": {"type": "User", "id": "root"}}],
+    ],
+)
+def test_an_argument_cannot_become_an_entity_or_an_address(value: Any) -> None:
+    text = """permit (principal, action, resource) when {
+        context.arguments.who == User::"root" || context.arguments.who == ip("127.0.0.1")
+        || context.arguments.who == [User::"root"] };"""
+    assert decide(text, {"who": value}).verdict == "deny"
+    assert decide(PERMIT_ALL, {"who": value}).verdict == "allow"
+
+
+def test_nested_arguments_can_be_tested() -> None:
+    text = (
+        'permit (principal, action, resource) when { context.arguments.tags.contains("a") && context.arguments.o.k };'
+    )
+    assert decide(text, {"tags": ["a", 1, None], "o": {"k": True}}).verdict == "allow"
+
+
+@pytest.mark.case("K7")
+def test_offline_only_tools_that_compute_or_look_are_permitted() -> None:
+    verdicts = {effect: decide(OFFLINE, effect=effect).verdict for effect in Effect}
+    assert verdicts == {Effect.PURE: "allow", Effect.READ: "allow", Effect.WRITE: "deny"}
