@@ -1,0 +1,153 @@
+"""The folders of a training run: what is unfinished stands beside `out`, and `out` appears whole or not at all.
+
+    <out>.training/run.json          what is being trained, from what, with which settings
+    <out>.training/checkpoint-<n>    at most two: the best and the last (weights, optimiser, schedule, random state)
+    <out>.training/train_log.jsonl   a line an update and a measurement
+    <out>.training/model             the finished model in the making, renamed to <out> as the last act
+
+A run that was killed goes on from its last whole checkpoint. Transformers writes `trainer_state.json` last into a
+checkpoint, so one without it is half-written and is removed.
+
+Not covered: two machines that share a file system without flock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from transformers import TrainerState
+
+from toolwise.core import jsonio
+from toolwise.core.errors import BadInput, ModelUnavailable, SettingsDiffer
+from toolwise.teach.durable import replace_file, storage, sync_folder
+from toolwise.teach.lock import Lock
+from toolwise.teach.trainer import LOG
+
+CARD = "toolwise.json"
+_RUN, _STATE, _MODEL, _ADAPTER = "run.json", "trainer_state.json", "model", "adapter"
+_IDENTITY_SUFFIXES = {".json", ".safetensors", ".bin", ".model", ".txt", ".jinja"}
+
+
+def folder_fingerprint(folder: Path) -> str:
+    """SHA-256 over the names and bytes of a model folder's weights, configuration and tokenizer."""
+    if not (folder / "config.json").is_file():
+        raise ModelUnavailable(f"{str(folder)!r} is not a model folder: give one that holds config.json and weights.")
+    digest = hashlib.sha256()
+    for file in sorted(f for f in folder.iterdir() if f.suffix in _IDENTITY_SUFFIXES and f.is_file()):
+        with storage(file), file.open("rb") as stream:
+            digest.update(f"{file.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def rows_fingerprint(rows: Iterable[object]) -> str:
+    """SHA-256 over frozen rows in their order."""
+    digest = hashlib.sha256()
+    for row in rows:
+        digest.update(repr(row).encode())
+    return digest.hexdigest()
+
+
+class RunFolder:
+    """The unfinished state of one run. Only the main process opens it for writing (`main`)."""
+
+    def __init__(self, out: Path, identity: Mapping[str, Any], *, main: bool) -> None:
+        """Raises BadInput when `out` is taken or cannot be written, SettingsDiffer when another run is unfinished."""
+        self.out = out
+        self.path = out.with_name(out.name + ".training")
+        self.fingerprint = jsonio.fingerprint(identity)
+        self._lock: Lock | None = None
+        if not main:
+            return
+        with storage(out):
+            taken = out.exists() and (not out.is_dir() or any(out.iterdir()))
+        described = json.dumps(identity, sort_keys=True, indent=1).encode()
+        run = self.path / _RUN
+        ours = run.is_file() and run.read_bytes() == described
+        if taken:
+            if ours:  # killed between the rename and the removal: the model is whole
+                shutil.rmtree(self.path)
+            raise BadInput(f"{str(out)!r} exists already; choose another folder or remove it.")
+        if run.is_file() and not ours:
+            raise SettingsDiffer(
+                f"{str(self.path)!r} holds an unfinished run with other rows or settings; "
+                "finish it with those, or remove that folder."
+            )
+        with storage(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = Lock(self.path / "lock")
+        if not ours:
+            replace_file(run, described)
+        for checkpoint in self._checkpoints():
+            if not _whole(checkpoint):
+                shutil.rmtree(checkpoint)
+
+    def last_checkpoint(self) -> Path | None:
+        """Where to go on from: the whole checkpoint of the highest step."""
+        return max((c for c in self._checkpoints() if _whole(c)), key=step_of, default=None)
+
+    def checkpoint(self, step: int) -> Path:
+        return self.path / f"checkpoint-{step}"
+
+    def publish(self, network: Any, tokenizer: Any, card: Mapping[str, Any], adapter: Path | None) -> None:
+        """Write the model folder, with the LoRA adapter in `adapter/` where there is one, and give it its name."""
+        model = self.path / _MODEL
+        with storage(self.out):
+            shutil.rmtree(model, ignore_errors=True)
+            network.save_pretrained(model)
+            tokenizer.save_pretrained(model)
+            if adapter is not None:
+                (model / _ADAPTER).mkdir()
+                for file in adapter.glob("adapter_*"):
+                    shutil.copy(file, model / _ADAPTER)
+            (model / CARD).write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            shutil.copy(self.path / LOG, model / LOG)
+            _sync(model)
+            model.rename(self.out)
+            sync_folder(self.out.parent)
+            self.close()
+            shutil.rmtree(self.path)
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the lock go. The state stays, for a later run."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _checkpoints(self) -> Sequence[Path]:
+        return [c for c in self.path.glob("checkpoint-*") if c.name.removeprefix("checkpoint-").isdecimal()]
+
+
+def _whole(checkpoint: Path) -> bool:
+    try:
+        TrainerState.load_from_json(str(checkpoint / _STATE))
+    except (OSError, ValueError, TypeError):
+        return False
+    return True
+
+
+def step_of(checkpoint: Path) -> int:
+    """The number of updates behind a checkpoint."""
+    return int(checkpoint.name.removeprefix("checkpoint-"))
+
+
+def _sync(folder: Path) -> None:
+    for file in folder.rglob("*"):
+        if file.is_file():
+            descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+    sync_folder(folder)

@@ -1,0 +1,72 @@
+"""What a training run is told and what it reports: frozen values, no torch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from toolwise.core.errors import BadInput
+
+
+@dataclass(frozen=True, slots=True)
+class TrainSettings:
+    """How to train. The defaults are the paper's; a CPU wants a smaller `batch` and `length`, LoRA a higher rate."""
+
+    batch: int = 128  # texts an update
+    learning_rate: float = 1e-5
+    warmup: float = 0.1  # share of the updates
+    schedule: Literal["constant", "linear"] = "constant"  # after the warm-up
+    steps: int = 2_000  # updates at most
+    epochs: float | None = None  # passes over the rows at most
+    length: int = 1_024  # tokens of a packed row, and of an example
+    held_out_share: float = 0.05  # of the rows, whole documents; 0 measures nothing and keeps the last checkpoint
+    held_out_texts: int = 1_000  # rows at most
+    evaluate_every: int = 500  # updates
+    checkpoint_every: int = 100  # updates
+    mask_results: bool = False  # no loss on what the runtime writes (compare Search-R1); the paper has it
+    lora_rank: int | None = None  # None trains every weight
+    bf16: bool | Literal["auto"] = "auto"  # auto: on GPUs that have it
+    gradient_checkpointing: bool = False
+    device_tokens: int | None = None  # tokens that one device reads at once; None: one row on a CPU, 4,096 on a GPU
+    threads: int | None = None  # of the CPU; None: one a physical core
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Raises BadInput for a value that cannot be meant."""
+        positive = ("batch", "learning_rate", "steps", "epochs", "evaluate_every", "checkpoint_every")
+        for name in (*positive, "lora_rank", "device_tokens", "threads"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise BadInput(f"{name} is {value}; it must be above zero.")
+        if not 0 <= self.warmup <= 1 or not 0 <= self.held_out_share < 1:
+            raise BadInput("warmup and held_out_share are shares; give numbers from 0 up to 1.")
+        if self.length < 8:
+            raise BadInput(f"length is {self.length}; an example needs at least 8 tokens.")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """What was measured on the plain held-out texts after `step` updates; perplexities are a token's."""
+
+    step: int
+    perplexity: float
+    disabled: float  # with calls disabled; the lowest is the best checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class TrainReport:
+    """What a run did. `dropped` counts rows by reason; `losses` are (step, mean loss in nats a token)."""
+
+    out: Path
+    steps: int
+    best_step: int
+    resumed_from: int
+    packed: bool
+    rows: int
+    held_out_rows: int
+    tokens: int
+    dropped: dict[str, int]
+    losses: tuple[tuple[int, float], ...]
+    held_out: tuple[HeldOut, ...]
