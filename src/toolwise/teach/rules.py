@@ -12,10 +12,10 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import floor
 
 from toolwise.core.errors import BadInput
 from toolwise.core.limits import LIMITS
@@ -131,6 +131,7 @@ def looks_ahead(arguments: str, text: str, offset: int) -> bool:
 
     Signs and percent signs do not count: `25` is `25%` read from what follows. A number across the offset is behind.
     """
+    arguments = re.sub(r"(?<=[0-9])x(?=[0-9])", " x ", arguments)  # 3x14 is one word in prose, and a product in a call
     found = numbers(text)
     before = {_magnitude(number) for number in found if number.end <= offset}
     behind = {_magnitude(number) for number in found if number.end > offset}
@@ -152,37 +153,47 @@ def _token_positions(text: str, found: Sequence[Number], tokenizer: Tokenizer) -
 
 
 def _holds_a_result(found: Sequence[Number], positions: Sequence[int]) -> bool:
-    # `x op y = z` can be turned so that any two of the three are its operands, so exact results are found from the
-    # first number of a triple on; only a rounded one must stand behind an operand.
-    for i, first in enumerate(found):
-        window = found[i + 1 : bisect_right(positions, positions[i] + WINDOW)]
-        values = {(0, number.value) for number in window}
-        values |= {(number.decimals, number.value) for number in window}
-        places = {decimals for decimals, _ in values}
-        for second in window:
-            for result in _operations(first.value, second.value):
-                for decimals in places:
-                    rounded = result if decimals == 0 else _round(result, decimals)
-                    # 5 * 1 and 5 + 0 compute nothing
-                    if rounded not in (first.value, second.value) and (decimals, rounded) in values:
-                        return True
+    """Whether one of three numbers within the window is the other two added, subtracted, multiplied or divided.
+
+    `x op y = z` can be turned so that any two of the three are the operands, so exact results are found from the first
+    number of a triple on. A number with decimals may also be a rounded result, if it stands behind an operand.
+    """
+    places = max(number.decimals for number in found)
+    unit = 10**places  # whole numbers of the smallest place are much faster than fractions
+    values = [int(number.value * unit) for number in found]
+    # What a result must be to be this number: itself (step 0), or itself when rounded to a multiple of a step.
+    forms = [
+        {(0, value)} | ({(10 ** (places - number.decimals), value)} if number.decimals else set())
+        for number, value in zip(found, values, strict=True)
+    ]
+    for i, first in enumerate(values):
+        window = range(i + 1, bisect_right(positions, positions[i] + WINDOW))
+        known = Counter(form for j in window for form in forms[j])
+        steps = {step for step, _ in known if step}
+        for j in window:
+            for over, under in _operations(first, values[j], unit):
+                results = {(step, (2 * over + under * step) // (2 * under * step) * step) for step in steps}
+                if over % under == 0:
+                    results.add((0, over // under))
+                if any(known[form] > (form in forms[j]) for form in results):
+                    return True
     return False
 
 
-def _operations(a: Fraction, b: Fraction) -> Iterator[Fraction]:
-    yield a + b
-    yield a * b
-    if a != b:  # a - a and a / a compute nothing either
-        yield a - b
-        yield b - a
-        if b:
-            yield a / b
-        if a:
-            yield b / a
+def _operations(a: int, b: int, unit: int) -> Iterator[tuple[int, int]]:
+    """What the two give, as fractions of whole numbers of units, positive under the line.
 
-
-def _round(value: Fraction, decimals: int) -> Fraction:
-    return Fraction(floor(value * 10**decimals + Fraction(1, 2)), 10**decimals)
+    Left out is what computes nothing: adding 0, multiplying by 0 or 1, dividing by 1 or by itself.
+    """
+    if a and b:
+        yield a + b, 1
+    if not {a, b} & {0, unit}:
+        yield a * b, unit
+    for x, y in ((a, b), (b, a)):
+        if y and x != y:
+            yield x - y, 1
+            if x and y != unit:
+                yield (x * unit, y) if y > 0 else (-x * unit, -y)
 
 
 def _drawn(id: str, seed: int, share: float) -> bool:
