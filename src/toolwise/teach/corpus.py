@@ -1,0 +1,218 @@
+"""Plain text in: documents from files, strictly.
+
+    .txt               one document a file
+    .jsonl, .jsonl.gz  one object a line: `text`, and optionally `id`, `date`, `url`, `language`; the rest is metadata
+    .parquet           the same, one row a document
+    a folder           all such files below it, in the order of their names
+
+Every file is read to its end or refused with the place in it: a corpus that is silently shorter than its files would
+falsify whatever is measured on it. Nothing is read into memory beyond one document (Parquet: 64 rows).
+
+Not covered: encodings other than UTF-8, compressed text files, and the size of a Parquet row, which is known only
+after it was read.
+"""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count, islice
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from toolwise.core import jsonio
+from toolwise.core.errors import BadInput, ToolwiseError
+from toolwise.core.limits import LIMITS, Limits
+from toolwise.core.types import Document
+from toolwise.teach.dates import date_in_url, partial_date
+from toolwise.teach.passages import cut
+from toolwise.teach.rows import arrow
+
+__all__ = ["cut", "read_documents"]
+
+_BOM = b"\xef\xbb\xbf"
+_FIELDS = ("text", "id", "date", "url", "language")
+
+
+class _Found(NamedTuple):
+    """One document's fields as a file gave them, the id it gets if it brings none, and where it stands."""
+
+    place: str
+    id: str
+    fields: Mapping[str, Any]
+
+
+def read_documents(path: str | Path, *, limit: int | None = None, limits: Limits = LIMITS) -> Iterator[Document]:
+    """The documents of a file or a folder, the first `limit` of them.
+
+    A document without an id is called after its file and line, `corpus-000012`. Its date is the `date` field, or
+    else one in the `url`, as a partial ISO date; a `date` that cannot be read as one stays in the metadata.
+
+    Raises BadInput, with file and line, for what is missing, empty, not UTF-8, not JSON, without a `text` field, larger
+    than `limits.document_bytes`, with NUL characters in it, or called like another document.
+    """
+    sources = _sources(Path(path))  # before the first document is asked for
+    return islice(_documents(sources, str(path), limits), limit)
+
+
+def _documents(sources: list[tuple[Path, str, Reader]], path: str, limits: Limits) -> Iterator[Document]:
+    seen: set[str] = set()
+    for file, stem, reader in sources:
+        for found in reader(file, stem, limits):
+            document = _document(found, limits)
+            if document.id in seen:
+                raise BadInput(
+                    f"{found.place}: the id {jsonio.quote(document.id)} is taken; give every document its own"
+                )
+            seen.add(document.id)
+            yield document
+    if not seen:
+        raise BadInput(f"{path!r} holds no document; give a file with text in it")
+
+
+def _sources(path: Path) -> list[tuple[Path, str, Reader]]:
+    if not path.exists():
+        raise BadInput(f"there is no file or folder {str(path)!r}; check the path")
+    if path.is_dir():
+        named = [(file, file.relative_to(path).as_posix()) for file in path.rglob("*") if file.is_file()]
+    elif path.is_file():
+        named = [(path, path.name)]
+    else:
+        raise BadInput(f"{str(path)!r} is neither a file nor a folder; give a corpus")
+    found = [
+        (file, name.removesuffix(suffix), reader)
+        for file, name in sorted(named, key=lambda one: one[1])
+        for suffix, reader in _READERS.items()
+        if name.endswith(suffix)
+    ]
+    if not found:
+        raise BadInput(f"{str(path)!r} is or holds no corpus; give {', '.join(_READERS)} or a folder of them")
+    return found
+
+
+def _read_text(path: Path, stem: str, limits: Limits) -> Iterator[_Found]:
+    place = repr(str(path))
+    with _reading(path), path.open("rb") as stream:
+        data = stream.read(limits.document_bytes + 1)
+    _bound(len(data), place, limits)
+    text = _decode(data, path, 0, 1)
+    if not text.strip():
+        raise BadInput(f"{place} is empty; give a file with text in it")
+    yield _Found(place, stem, {"text": text})
+
+
+def _read_lines(path: Path, stem: str, limits: Limits) -> Iterator[_Found]:
+    generous = replace(limits, string_bytes=limits.document_bytes)
+    with _reading(path), _opened(path) as stream:
+        at = 0
+        for number in count(1):
+            place = _place(path, number)
+            line = stream.readline(
+                limits.document_bytes + 1
+            )  # one more, so that a longer line shows without being read
+            if not line:
+                return
+            _bound(len(line), place, limits)
+            text = _decode(line, path, at, number)
+            at += len(line)
+            if not text.strip():
+                continue
+            try:
+                fields = jsonio.loads(text, generous)
+            except ToolwiseError as error:
+                raise BadInput(f"{place}: {error}") from error
+            if not isinstance(fields, dict):
+                raise BadInput(f"{place}: not an object; write one object a line, with a text field")
+            yield _Found(place, f"{stem}-{number:06d}", fields)
+
+
+def _read_parquet(path: Path, stem: str, limits: Limits) -> Iterator[_Found]:
+    pa, parquet = arrow()
+    number = 0
+    try:
+        with _reading(path), parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=64, use_threads=False):
+                for fields in batch.to_pylist():
+                    number += 1
+                    yield _Found(_place(path, number, "row"), f"{stem}-{number:06d}", fields)
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise BadInput(f"{str(path)!r} after row {number}: not a whole Parquet file of text ({error})") from error
+
+
+Reader = Callable[[Path, str, Limits], Iterator[_Found]]
+_READERS: dict[str, Reader] = {
+    ".txt": _read_text,
+    ".jsonl": _read_lines,
+    ".jsonl.gz": _read_lines,
+    ".parquet": _read_parquet,
+}
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise BadInput(f"{str(path)!r} is not a whole gzip file; fetch or pack it again") from error
+    except OSError as error:
+        raise BadInput(f"cannot read {str(path)!r}: {error.strerror or error}; check the file") from error
+
+
+def _bound(size: int, place: str, limits: Limits) -> None:
+    if size > limits.document_bytes:
+        raise BadInput(f"{place}: more than {limits.document_bytes} bytes; split the document, or check for line ends")
+
+
+def _decode(data: bytes, path: Path, at: int, line: int) -> str:
+    """`data` begins at byte `at` and line `line` of its file, in front of which a byte order mark is no text."""
+    mark = len(_BOM) if at == 0 and data.startswith(_BOM) else 0
+    try:
+        return data[mark:].decode("utf-8")
+    except UnicodeDecodeError as error:
+        bad = mark + error.start
+        place = _place(path, line + data.count(b"\n", 0, bad))
+        raise BadInput(f"{place}: not UTF-8 at byte {at + bad}; convert the file, or check that it is text") from None
+
+
+def _place(path: Path, number: int, what: str = "line") -> str:
+    return f"{str(path)!r} {what} {number}"
+
+
+def _document(found: _Found, limits: Limits) -> Document:
+    place, fields = found.place, found.fields
+    if "text" not in fields:
+        raise BadInput(f'{place}: there is no "text" field among {", ".join(sorted(fields)) or "none"}; name it text')
+    if not isinstance(fields["text"], str):
+        raise BadInput(f"{place}: the text field is {type(fields['text']).__name__}; make it a string")
+    given = fields.get("id")
+    if isinstance(given, int) and not isinstance(given, bool):
+        given = str(given)
+    named = {**fields, "id": found.id if given is None else given}
+    for name in ("text", "id", "url", "language"):
+        value = named.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, str) or (name == "id" and not value):
+            raise BadInput(f"{place}: the {name} field is not usable; make it a string")
+        _bound(len(value.encode()), place, limits)
+        if "\0" in value:
+            raise BadInput(f"{place}: NUL character at character {value.index(chr(0))} of the {name}; is it a text?")
+    date = partial_date(fields.get("date"))
+    metadata = {name: value for name, value in fields.items() if name not in _FIELDS}
+    if date is None and fields.get("date") is not None:
+        metadata["date"] = fields["date"]
+    return Document(
+        id=named["id"],
+        text=fields["text"],
+        date=date or date_in_url(fields.get("url") or ""),
+        url=fields.get("url"),
+        language=fields.get("language"),
+        metadata=metadata,
+    )
