@@ -125,6 +125,11 @@ def test_a_missing_file_is_refused_before_anything_is_read(tmp_path: Path) -> No
         read_documents(tmp_path / "nowhere.txt")
 
 
+@pytest.mark.parametrize("path", ["a" * 5000, "nul\0byte", ""])
+def test_a_path_that_cannot_be_is_refused(tmp_path: Path, path: str) -> None:
+    assert refused(tmp_path / "x" / path)
+
+
 def test_a_folder_without_texts_and_an_unknown_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("not a corpus")
     assert ".jsonl" in refused(tmp_path)

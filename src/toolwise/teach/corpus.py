@@ -54,7 +54,8 @@ def read_documents(path: str | Path, *, limit: int | None = None, limits: Limits
     Raises BadInput, with file and line, for what is missing, empty, not UTF-8, not JSON, without a `text` field, larger
     than `limits.document_bytes`, with NUL characters in it, or called like another document.
     """
-    sources = _sources(Path(path))  # before the first document is asked for
+    with _reading(Path(path)):
+        sources = _sources(Path(path))  # before the first document is asked for
     return islice(_documents(sources, str(path), limits), limit)
 
 
