@@ -237,6 +237,22 @@ def test_after_an_effect_that_could_not_be_recorded_no_other_starts_until_it_is(
     assert ("result", "tool_failed") in bench.events
 
 
+def test_a_look_that_could_not_be_recorded_may_be_repeated() -> None:
+    audit, ran = Audit(":memory:"), []
+
+    def look() -> str:
+        ran.append("looked")
+        if len(ran) == 1:
+            cap(audit, 0)
+            raise ValueError("x" * 100_000)
+        return "seen"
+
+    bench = Bench((tool(look, effect=Effect.READ),), settings={"audit": audit})
+    assert bench.gate.execute(Call("c", "probe", {}), ANN).code == "storage_unavailable"
+    cap(audit, 1000)
+    assert bench.gate.execute(Call("c", "probe", {}), ANN).text == "seen"
+
+
 def test_a_log_that_was_closed_stops_everything() -> None:
     audit = Audit(":memory:", limits=replace(LIMITS, audit_batch=0))
     audit.close()

@@ -133,6 +133,29 @@ def test_a_coroutine_runs_also_when_the_caller_has_an_event_loop() -> None:
     assert asyncio.run(caller()).text == "done"
 
 
+def test_a_child_has_a_session_of_its_own_so_that_no_key_of_the_terminal_reaches_it() -> None:
+    assert run(lambda: os.getsid(0) == os.getpid()).text == "true"
+
+
+def test_a_host_that_reaps_every_child_gets_its_answers_too() -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert run(lambda: 1).text == "1"
+        assert run(lambda: os._exit(0)).code == "tool_failed"
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize("error", [SystemExit(0), asyncio.CancelledError(), GeneratorExit()])
+def test_a_tool_that_exits_has_failed(error: BaseException, bounded: bool) -> None:
+    def leave() -> None:
+        raise error
+
+    outcome = isolate.run(tool(leave, bounded=bounded), {}, told(), LIMITS, SystemClock())
+    assert (outcome.code, outcome.answered) == ("tool_failed", True)
+
+
 @linux
 @pytest.mark.case("D3")
 def test_a_process_that_left_the_session_does_not_survive_an_answer() -> None:

@@ -43,7 +43,7 @@ class Limits:
     children: int = 8  # processes of tools at one time; each may add child_memory_bytes
     message_chars: int = 500  # an error's sentence, which the model reads
     id_chars: int = 8 * 1024  # of a principal, a run or a call; while teaching, an id holds the text of the call
-    replays: int = 4_096  # finished calls whose results are kept for a repetition of the same call
+    replays: int = 1_024  # finished calls whose results are kept for a repetition; 64 MB at the very most
     runs: int = 65_536  # runs whose calls are counted; about 10 MB
 
     # The audit log

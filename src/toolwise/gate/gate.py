@@ -61,9 +61,9 @@ class Gate:
         notation: inline.Notation = inline.PLAIN,
     ) -> None:
         self._registry = registry
-        self._policy = policy or DenyAll()
+        self._policy = DenyAll() if policy is None else policy
         self._audit = audit
-        self._budget = budget or Budget(limits.calls_per_run, limits=limits)
+        self._budget = Budget(limits.calls_per_run, limits=limits) if budget is None else budget
         self._limits = limits
         self._clock = clock
         self._notation = notation

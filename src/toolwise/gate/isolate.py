@@ -140,23 +140,27 @@ def _receive(answer: int, prints: int, printed: bytearray, deadline: float, limi
 
 def _end(pid: int, grace: float) -> int | None:
     """Kill the child and everything it started. Its wait status, or None where it could not be had."""
-    os.kill(pid, signal.SIGSTOP)  # stopped, it starts nothing more, and its orphans still fall to it
+    _signal(pid, signal.SIGSTOP)  # stopped, it starts nothing more, and its orphans still fall to it
     started: set[int] = set()
     for _ in _moments(grace):
         started.update(_descendants(pid))
         living = [process for process in started if not _is_dead(process)]
         for process in living:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+            _signal(process, signal.SIGKILL)
         if not living:
             break
     with contextlib.suppress(ProcessLookupError, PermissionError):  # killed before it had a group of its own
         os.killpg(pid, signal.SIGKILL)
-    os.kill(pid, signal.SIGKILL)
+    _signal(pid, signal.SIGKILL)
     status = _reap(pid, grace)
     for process in started:  # they fall to this process where it is the first of a container
         _reap(process, 0)
     return status
+
+
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # gone, or reaped by the host program
+        os.kill(pid, number)
 
 
 def _reap(pid: int, grace: float) -> int | None:

@@ -52,7 +52,9 @@ def attempt(tool: Tool, arguments: Mapping[str, Any], context: ToolContext, limi
         if inspect.iscoroutine(value):
             value = asyncio.run(value)
         return _kept(value, limits)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  a tool may raise anything; the model gets a code
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001  a tool may raise anything; the model gets a code
         return failed(_as_ours(error), limits, detail=traceback.format_exc())
 
 
