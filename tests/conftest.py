@@ -28,3 +28,11 @@ def smollm2() -> Path:
         return Path(hub.resolve("smollm2-135m"))
     except ModelUnavailable as missing:
         pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def embedded_model(smollm2: Path):  # type: ignore[no-untyped-def]
+    """SmolLM2-135M, loaded once: what is claimed about models is shown on a real one."""
+    from toolwise.models.load import load_model
+
+    return load_model(str(smollm2), threads=1)

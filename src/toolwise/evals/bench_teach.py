@@ -10,20 +10,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+from rich.console import Group
+from rich.table import Table
 
 from toolwise.core.clock import cpu_seconds
 from toolwise.core.errors import BadInput
 from toolwise.evals.naive import NaiveSampler, naive_score
 from toolwise.gate.offline import offline_gate
 from toolwise.models.base import LanguageModel
-from toolwise.teach.config import Control, Settings
+from toolwise.models.load import load_model
+from toolwise.teach.config import Control, Settings, load_settings
+from toolwise.teach.corpus import read_documents
 from toolwise.teach.execute import Executor
 from toolwise.teach.keep import keep
+from toolwise.teach.passages import cut
 from toolwise.teach.prepare import prepare
 from toolwise.teach.prompts import PROMPTS
 from toolwise.teach.propose import LMProposer
 from toolwise.teach.records import Candidate, Passage
+from toolwise.teach.rules import rule_named
 from toolwise.teach.score import Scorer, notation_wording
 from toolwise.tools.builtin import builtin_registry
 
@@ -141,6 +150,56 @@ def bench_teach(
             )
     naive.kept.extend(c for c in keep(rows, {tool: own.tau_f}) if c.reason is None)
     return TeachBench(len(passages), naive, ours, _calls(naive) == _calls(ours), _difference(naive, ours))
+
+
+def bench_corpus(
+    corpus: Path,
+    model: str,
+    documents: int,
+    k: int | None,
+    m: int | None,
+    threads: int | None,
+    progress: Callable[[str], None],
+) -> TeachBench:
+    """The comparison on the first passages of a corpus that the calculator's rule does not refuse, paper settings."""
+    settings = load_settings("paper", ("Calculator",))
+    own = settings.tools["Calculator"]
+    own = own.model_copy(update={"k": k or own.k, "m": m or own.m})
+    settings = settings.model_copy(update={"tools": {"Calculator": own}})
+    loaded = load_model(model, threads=threads)
+    rule = rule_named(own.rule, settings.seed)
+    passages = (
+        passage
+        for document in read_documents(corpus)
+        for passage in cut(document, loaded.tokenizer, settings.passage_tokens)
+        if rule(passage, loaded.tokenizer) is None
+    )
+    return bench_teach(loaded, list(islice(passages, documents)), settings, progress=progress)
+
+
+def table(bench: TeachBench) -> Group:
+    """Stage by stage: both schemes, and how many times less ours takes."""
+    shown = Table(title=f"{bench.passages} passages, one tool, the paper's settings")
+    for column in ("stage", "", "forwards", "positions", "rows", "CPU s"):
+        shown.add_column(column, justify="left" if column in ("stage", "") else "right")
+    stages = list(dict.fromkeys([*bench.naive.stages, *bench.ours.stages]))
+    for stage in [*stages, "all"]:
+        naive = bench.naive.total if stage == "all" else bench.naive.stages.get(stage, Cost())
+        ours = bench.ours.total if stage == "all" else bench.ours.stages.get(stage, Cost())
+        for name, cost in (("naive", naive), ("ours", ours)):
+            shown.add_row(
+                stage, name, f"{cost.forwards:,}", f"{cost.positions:,}", f"{cost.rows:,}", f"{cost.seconds:.1f}"
+            )
+        shown.add_row("", "ratio", *(_ratio(a, b) for a, b in zip(astuple(naive), astuple(ours), strict=True)))
+    agreed = "the same calls" if bench.same_calls else "NOT the same calls"
+    return Group(
+        shown,
+        f"Both kept {agreed} ({len(bench.ours.kept)}); losses differ by at most {bench.largest_difference:.1e} nats.",
+    )
+
+
+def _ratio(naive: float, ours: float) -> str:
+    return f"{naive / ours:.1f}x" if naive and ours else "-"
 
 
 def _calls(side: Side) -> set[tuple[str, int, str]]:

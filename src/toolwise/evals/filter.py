@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rich.table import Table
+
 from toolwise.core import jsonio
 from toolwise.core.errors import BadInput, ToolwiseError
 from toolwise.models.base import LanguageModel
@@ -97,6 +99,16 @@ def as_json(quality: FilterQuality) -> Mapping[str, object]:
         "human_pass": list(quality.human),
         "wrong_pass": list(quality.wrong),
     }
+
+
+def table(quality: FilterQuality) -> Table:
+    """The shares side by side, a line a threshold."""
+    shown = Table(title=f"{quality.calls} human calls ({quality.skipped} could not be placed or computed)")
+    for column in ("tau_f", "human result passes", "another problem's result passes"):
+        shown.add_column(column, justify="right")
+    for tau, human, wrong in zip(quality.thresholds, quality.human, quality.wrong, strict=True):
+        shown.add_row(f"{tau:g}", f"{human:.1%}", f"{wrong:.1%}")
+    return shown
 
 
 def _share(gains: Sequence[float], tau: float) -> float:

@@ -15,11 +15,14 @@ Not covered: the corpus. The caller reads the file; the paper's is the validatio
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from rich.table import Table
+from rich.text import Text
 
 from toolwise.core.errors import BadInput
 from toolwise.notation.inline import PLAIN, Notation
@@ -102,3 +105,46 @@ def measure(
     found = Sums.of(sums(network, requests, marker, batch_tokens=batch_tokens))
     words = len((text if limit_tokens is None else tokenizer.decode(ids)).split())
     return Perplexity(found.tokens, words, found.plain, None if marker is None else found.disabled, found.markers)
+
+
+def compare(
+    file: Path,
+    models: Sequence[str],
+    context: int,
+    limit_tokens: int | None,
+    progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
+) -> list[dict[str, object]]:
+    """One row a model, for `table` and for JSON. Raises BadInput for a file that is not text."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"Cannot read {file} as UTF-8 text: {error}.") from error
+    rows: list[dict[str, object]] = []
+    for number, model in enumerate(models):
+        progress("models", number, len(models))
+        found = perplexity(Path(model), text, context=context, limit_tokens=limit_tokens)
+        rows.append(
+            {
+                "model": model,
+                "tokens": found.tokens,
+                "perplexity": found.perplexity,
+                "calls_disabled": found.disabled,
+                "per_word": found.word_perplexity,
+            }
+        )
+    progress("models", len(models), len(models))
+    return rows
+
+
+def table(rows: Sequence[Mapping[str, object]]) -> Table:
+    shown = Table()
+    for column in ("model", "tokens", "perplexity", "calls disabled", "a word"):
+        shown.add_column(column, justify="left" if column == "model" else "right")
+    for row in rows:
+        numbers = [row[name] for name in ("perplexity", "calls_disabled", "per_word")]
+        shown.add_row(
+            Text(str(row["model"])),
+            str(row["tokens"]),
+            *(f"{value:.3f}" if isinstance(value, float) else "-" for value in numbers),
+        )
+    return shown

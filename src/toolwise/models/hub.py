@@ -99,6 +99,19 @@ def resolve(name: str | Path, cache: Path | None = None) -> Path | str:
     raise ModelUnavailable(f"There is no model or folder {text!r}; {hint}")
 
 
+def local_folder(name: str | Path) -> Path:
+    """The same as a folder on this machine, a hub id being downloaded. Raises ModelUnavailable."""
+    source = resolve(name)
+    if isinstance(source, Path):
+        return source
+    try:
+        from huggingface_hub import snapshot_download
+
+        return Path(snapshot_download(source))
+    except (ImportError, OSError, ValueError) as error:
+        raise ModelUnavailable(f"Cannot fetch {source!r} from the hub: {str(error).splitlines()[0][:200]}") from error
+
+
 def pull(name: str, cache: Path | None = None, progress: Progress | None = None) -> Path:
     """Fetch a known model once and return its folder; a model that is there already costs nothing.
 

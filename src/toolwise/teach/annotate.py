@@ -8,6 +8,7 @@ loses the shards in work; started again it goes on where it was.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -25,8 +26,9 @@ from toolwise.models.load import describe_model, load_model
 from toolwise.notation.segments import Tokenizer
 from toolwise.teach import shards
 from toolwise.teach.config import Settings
-from toolwise.teach.corpus import cut, read_documents
+from toolwise.teach.corpus import read_documents
 from toolwise.teach.keep import keep, threshold
+from toolwise.teach.passages import cut
 from toolwise.teach.pipeline import Pipeline
 from toolwise.teach.prompts import PROMPTS
 from toolwise.teach.records import Augmented, Candidate, Passage
@@ -203,6 +205,16 @@ def _digest(corpus: Path) -> str:
             with file.open("rb") as stream:
                 digest.update(hashlib.file_digest(stream, "sha256").digest())
     return digest.hexdigest()
+
+
+def default_workers() -> int:
+    """One worker a core that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def tools_of(folder: Path) -> list[str]:
+    """The tools that a run tried."""
+    return list(Store.load(folder).settings["settings"]["tools"])
 
 
 def load_augmented(folder: Path) -> list[Augmented]:

@@ -7,7 +7,6 @@ wording of z, and a threshold that is measured instead of given.
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolwise.core.errors import BadInput
 from toolwise.core.limits import LIMITS
+from toolwise.core.toml import read_toml
 
 
 class _Frozen(BaseModel):
@@ -93,7 +93,7 @@ def load_settings(preset: str = "small", tools: tuple[str, ...] = (), file: Path
         raise BadInput(f"Unknown preset {preset!r}; use one of {', '.join(PRESETS)}.")
     values = PRESETS[preset].model_dump()
     if file is not None:
-        _put_over(values, _read_toml(file))
+        _put_over(values, read_toml(file))
     if tools:
         unknown = [tool for tool in tools if tool not in values["tools"]]
         if unknown:
@@ -114,12 +114,3 @@ def _put_over(values: dict[str, Any], changes: dict[str, Any]) -> None:
             _put_over(values[key], change)
         else:
             values[key] = change
-
-
-def _read_toml(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInput(f"Cannot read the settings file {file}: {error.strerror or error}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file} is not TOML: {error}.") from error

@@ -154,10 +154,17 @@ class EnumerateProposer:
 _BEFORE_EQUALS = re.compile(r"(?<![\w.])([$(\d][\d.,%$()+*/x×÷−\s-]*[\d%)])\s*=\s*[$€£]?\Z")
 
 
+_OPERATOR = re.compile(r"([+*/x×÷−-])")
+_SIGNS = {"x": "*", "×": "*", "÷": "/", "−": "-"}
+
+
 def _written_before(text: str) -> list[str]:
     """The expression that the text itself has just written out, `12 * (3 + 4) =`, if it has."""
     match = _BEFORE_EQUALS.search(text[-LIMITS.expression_chars :])
-    return [" ".join(match[1].replace("$", "").split())] if match and not match[1].strip("$").isdigit() else []
+    if match is None or match[1].strip("$").isdigit():
+        return []
+    spaced = _OPERATOR.sub(lambda found: f" {_SIGNS.get(found[1], found[1])} ", match[1].replace("$", ""))
+    return [" ".join(spaced.split())]
 
 
 def new_candidate(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
 
 from toolwise.core.errors import BadInput
+from toolwise.core.toml import read_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +74,32 @@ class TrainReport:
     dropped: dict[str, int]
     losses: tuple[tuple[int, float], ...]
     held_out: tuple[HeldOut, ...]
+
+
+def load_train_settings(file: Path | None = None, assignments: Sequence[str] = ()) -> TrainSettings:
+    """The defaults, with what a TOML file says over them, and `name=value` assignments over both. Raises BadInput."""
+    values: dict[str, Any] = read_toml(file) if file is not None else {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise BadInput(f"{assignment!r} is no assignment; write it as name=value.")
+        values[name.strip()] = None if value.strip() == "none" else value.strip()
+    unknown = sorted(set(values) - set(TrainSettings.__dataclass_fields__))
+    if unknown:
+        known = ", ".join(TrainSettings.__dataclass_fields__)
+        raise BadInput(f"There is no training setting {unknown[0]!r}; there are {known}.")
+    try:
+        return TypeAdapter(TrainSettings).validate_python(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadInput(f"Training setting {'.'.join(map(str, first['loc']))}: {first['msg']}.") from error
+
+
+def report_json(report: TrainReport) -> dict[str, Any]:
+    """The report as JSON values."""
+    return {
+        **asdict(report),
+        "out": str(report.out),
+        "losses": [list(pair) for pair in report.losses],
+        "held_out": [asdict(held_out) for held_out in report.held_out],
+    }
