@@ -58,7 +58,6 @@ def test_a_name_is_compared_whole() -> None:
     assert decide(text, name="read_and_delete").verdict == "deny"
 
 
-@pytest.mark.case("G2")
 def test_an_address_that_only_begins_like_the_permitted_one_is_denied() -> None:
     text = 'permit (principal, action, resource) when { context.arguments.url == "https://good.example" };'
     assert decide(text, {"url": "https://good.example"}).verdict == "allow"
