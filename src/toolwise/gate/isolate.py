@@ -5,6 +5,9 @@ a forked child in its own session, with limits on address space, open files and 
 with what it prints counted and with a deadline that the parent holds. The child does not leave by itself: it is
 stopped, whatever it started is killed wherever that moved to (another session, orphaned), then it is killed.
 
+A call costs one fork: milliseconds in a small process, but about a tenth of a second for each GB that the parent holds,
+since its page tables are copied. A process that holds a large model should run its tools elsewhere.
+
 Not covered
 - untrusted native code, and tools that mean harm: no namespaces, no system call filter, the same user and files
 - a tool that kills its own process and leaves a program behind in another session: that program survives
