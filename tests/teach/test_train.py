@@ -19,7 +19,7 @@ from rich.progress import Progress  # noqa: E402
 
 import tiny_models as tiny  # noqa: E402
 from toolwise.core import jsonio  # noqa: E402
-from toolwise.core.errors import BadInput, InProgress, ModelUnavailable, SettingsDiffer  # noqa: E402
+from toolwise.core.errors import BadInput, InProgress, ModelUnavailable, SettingsDiffer, StorageUnavailable  # noqa: E402
 from toolwise.notation.inline import PLAIN, Insertion, find, weave  # noqa: E402
 from toolwise.teach.likelihood import Sums, sums  # noqa: E402
 from toolwise.teach.lock import Lock  # noqa: E402
@@ -72,6 +72,18 @@ def difference(one: Path, other: Path) -> float:
     return max((a[name] - b[name]).abs().max().item() for name in a)
 
 
+def run_program(program: str, *launcher: str) -> subprocess.CompletedProcess:
+    """Run a program that may import this file in a process of its own."""
+    path = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])
+    return subprocess.run(
+        [sys.executable, *launcher, program],
+        env=os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+        timeout=120,
+        capture_output=True,
+        text=True,
+    )
+
+
 def train_until_killed(base: Path, out: Path, step: int) -> None:
     """The same run in a process of its own that dies by SIGKILL when it has made so many updates."""
     program = f"""
@@ -88,14 +100,8 @@ def train_until_killed(base: Path, out: Path, step: int) -> None:
         base, out = Path({str(base)!r}), Path({str(out)!r})
         train(ROWS, base, out, SETTINGS, tools=["Calculator"], progress=Killer(disable=True))
     """
-    path = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)],
-        env=os.environ | {"PYTHONPATH": path},
-        timeout=120,
-        capture_output=True,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    done = run_program(textwrap.dedent(program), "-c")
+    assert done.returncode == -signal.SIGKILL, done.stderr
 
 
 class Interrupting(Progress):
@@ -184,6 +190,19 @@ def test_how_many_rows_a_device_reads_at_once_changes_nothing(trained, base, tmp
     assert difference(wide.out, trained.out) < 1e-5
 
 
+def test_two_processes_train_what_one_does(trained, base, tmp_path):
+    program = tmp_path / "program.py"
+    out = tmp_path / "out"
+    program.write_text(
+        "from pathlib import Path\nfrom test_train import ROWS, SETTINGS, train\n"
+        f"train(ROWS, Path({str(base)!r}), Path({str(out)!r}), SETTINGS)\n"
+    )
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    done = run_program(str(program), *launcher)
+    assert done.returncode == 0, done.stderr
+    assert difference(out, trained.out) < 1e-5
+
+
 def test_a_network_that_cannot_pack_is_trained_unpacked(tmp_path):
     folder = tiny.model_folder(tmp_path / "base", "bloom")
     report = train(ROWS, folder, tmp_path / "out", changed(steps=3))
@@ -248,6 +267,20 @@ def test_an_unfinished_run_with_other_settings_or_rows_is_left_alone(base, tmp_p
         with pytest.raises(SettingsDiffer):
             train(rows, base, tmp_path / "out", settings)
     assert sorted((tmp_path / "out.training").rglob("*")) == before
+
+
+def test_what_a_run_left_before_its_first_checkpoint_stands_in_nobodys_way(base, tmp_path):
+    interrupt(base, tmp_path / "out", step=2)
+    train(ROWS, base, tmp_path / "out", changed(steps=1))
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_of_somebody_else_beside_the_output_is_refused_and_left_alone(base, tmp_path):
+    (tmp_path / "out.training").mkdir()
+    (tmp_path / "out.training" / "thesis.txt").write_text("mine")
+    with pytest.raises(BadInput, match="exists"):
+        train(ROWS, base, tmp_path / "out", SETTINGS)
+    assert [p.name for p in (tmp_path / "out.training").iterdir()] == ["thesis.txt"]
 
 
 def test_two_runs_into_one_folder_are_refused(base, tmp_path):
@@ -394,6 +427,14 @@ def test_an_output_that_cannot_be_written_is_refused(base, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="cannot use"):
         train(ROWS, base, tmp_path / "file" / "out", SETTINGS)
+
+
+def test_a_disk_too_small_for_the_checkpoints_is_refused_before_training(base, tmp_path, monkeypatch):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=500_000))
+    with pytest.raises(StorageUnavailable, match="GB are free"):
+        train(ROWS, base, tmp_path / "out", SETTINGS)
+    train(ROWS, base, tmp_path / "out", changed(lora_rank=1, steps=1))
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_without_a_model(base, tmp_path):

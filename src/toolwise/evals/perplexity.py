@@ -28,7 +28,7 @@ from toolwise.core.errors import BadInput
 from toolwise.notation.inline import PLAIN, Notation
 from toolwise.notation.segments import Tokenizer
 from toolwise.teach.likelihood import Sums, marker_id, sums, windows
-from toolwise.teach.network import load_network, load_tokenizer, longest_context
+from toolwise.teach.network import load_network, load_tokenizer, longest_context, quiet
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,8 @@ def perplexity(
 
     `limit_tokens` reads only the first so many. Raises BadInput, ModelUnavailable.
     """
-    tokenizer, network = load_tokenizer(folder), load_network(folder)
+    with quiet():
+        tokenizer, network = load_tokenizer(folder), load_network(folder)
     network.to(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
     return measure(network, tokenizer, text, context=context, limit_tokens=limit_tokens, notation=notation)
 

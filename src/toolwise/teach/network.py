@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,23 @@ from toolwise.models.tokenizers import HFTokenizer
 
 # An end of text has one of these names where the configured end is an end of turn (SmolLM2: `<|im_end|>`).
 _ENDS_OF_TEXT = ("<|endoftext|>", "<|end_of_text|>", "<eos>", "</s>")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bars, notes and warnings of transformers, for as long as it lasts."""
+    log = transformers.utils.logging
+    verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
+    log.set_verbosity_error()
+    log.disable_progress_bar()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # names that transformers is about to change
+            yield
+    finally:
+        log.set_verbosity(verbosity)
+        if bars:
+            log.enable_progress_bar()
 
 
 def load_tokenizer(folder: Path) -> HFTokenizer:
@@ -38,6 +58,11 @@ def load_network(folder: Path, *, lora: Path | None = None) -> Any:
 
         network = PeftModel.from_pretrained(network, lora).merge_and_unload()
     return network.eval()
+
+
+def uses_cache(folder: Path) -> bool:
+    """Whether the network of a folder decodes with a cache unless told otherwise."""
+    return bool(getattr(transformers.AutoConfig.from_pretrained(folder, local_files_only=True), "use_cache", True))
 
 
 def longest_context(network: Any) -> int | None:

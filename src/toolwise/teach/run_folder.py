@@ -24,13 +24,13 @@ from typing import Any
 from transformers import TrainerState
 
 from toolwise.core import jsonio
-from toolwise.core.errors import BadInput, ModelUnavailable, SettingsDiffer
+from toolwise.core.errors import BadInput, ModelUnavailable, SettingsDiffer, StorageUnavailable
 from toolwise.teach.durable import replace_file, storage, sync_folder
 from toolwise.teach.lock import Lock
 from toolwise.teach.trainer import LOG
 
 CARD = "toolwise.json"
-_RUN, _STATE, _MODEL, _ADAPTER = "run.json", "trainer_state.json", "model", "adapter"
+_RUN, _LOCK, _STATE, _MODEL, _ADAPTER = "run.json", "lock", "trainer_state.json", "model", "adapter"
 _IDENTITY_SUFFIXES = {".json", ".safetensors", ".bin", ".model", ".txt", ".jinja"}
 
 
@@ -62,34 +62,56 @@ class RunFolder:
         self.path = out.with_name(out.name + ".training")
         self.fingerprint = jsonio.fingerprint(identity)
         self._lock: Lock | None = None
-        if not main:
-            return
-        with storage(out):
-            taken = out.exists() and (not out.is_dir() or any(out.iterdir()))
-        described = json.dumps(identity, sort_keys=True, indent=1).encode()
+        if main:
+            try:
+                self._open(json.dumps(identity, sort_keys=True, indent=1).encode())
+            except BaseException:
+                self.close()
+                raise
+
+    def _open(self, described: bytes) -> None:
         run = self.path / _RUN
-        ours = run.is_file() and run.read_bytes() == described
-        if taken:
-            if ours:  # killed between the rename and the removal: the model is whole
+        with storage(self.out):
+            taken = self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir()))
+            ours = run.is_file() and run.read_bytes() == described
+            foreign = self.path.exists() and not run.is_file() and any(f.name != _LOCK for f in self.path.iterdir())
+            if taken and ours:  # killed between the rename and the removal: the model is whole
                 shutil.rmtree(self.path)
-            raise BadInput(f"{str(out)!r} exists already; choose another folder or remove it.")
-        if run.is_file() and not ours:
-            raise SettingsDiffer(
-                f"{str(self.path)!r} holds an unfinished run with other rows or settings; "
-                "finish it with those, or remove that folder."
+        if taken or foreign:
+            raise BadInput(
+                f"{str(self.out if taken else self.path)!r} exists already; choose another folder or remove it."
             )
         with storage(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = Lock(self.path / "lock")
-        if not ours:
-            replace_file(run, described)
+        self._lock = Lock(self.path / _LOCK)
         for checkpoint in self._checkpoints():
             if not _whole(checkpoint):
                 shutil.rmtree(checkpoint)
+        if not ours:  # what another run left before its first checkpoint is worth nothing to anybody
+            if self._checkpoints():
+                raise SettingsDiffer(
+                    f"{str(self.path)!r} holds an unfinished run with other rows or settings; "
+                    "finish it with those, or remove that folder."
+                )
+            replace_file(run, described)
 
     def last_checkpoint(self) -> Path | None:
         """Where to go on from: the whole checkpoint of the highest step."""
-        return max((c for c in self._checkpoints() if _whole(c)), key=step_of, default=None)
+        return max(self._checkpoints(), key=step_of, default=None)
+
+    def require_space(self, network: Any) -> None:
+        """Raises StorageUnavailable when the disk cannot hold three checkpoints (two, and one being written) and the
+        model: better now than after hours, when a library reports it in its own way."""
+        sizes = [(parameter.numel(), parameter.requires_grad) for parameter in network.parameters()]
+        trained = sum(size for size, trains in sizes if trains)
+        # A trained weight is 4 bytes, and 8 of the optimiser's.
+        needed = 3 * 12 * trained + 4 * sum(size for size, _ in sizes)
+        free = shutil.disk_usage(self.path).free
+        if free < needed:
+            raise StorageUnavailable(
+                f"Training needs {needed / 1e9:.1f} GB beside {str(self.out)!r}, and {free / 1e9:.1f} GB are free; "
+                "free space, choose another disk, or train with LoRA."
+            )
 
     def checkpoint(self, step: int) -> Path:
         return self.path / f"checkpoint-{step}"

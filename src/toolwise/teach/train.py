@@ -16,15 +16,15 @@ One process uses one GPU, or the CPU. Several GPUs, and FSDP, come from the laun
 End of text: an id that ends a text stands behind every example, in the plain run too, if the tokenizer has one that
 means just that (`end_of_text`). An end of turn is not one.
 
-Not covered: vocabularies that must grow (special markers are added to the model folder before it comes here), and
-bitwise equality between machines or numbers of devices.
+Not covered: FSDP is accelerate's and needs GPUs, so the tests run several processes with whole copies only;
+vocabularies that must grow (special markers are added to the model folder before it comes here); bitwise equality
+between machines or numbers of devices.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -48,7 +48,15 @@ from toolwise.notation.inline import PLAIN, Notation
 from toolwise.teach.durable import storage
 from toolwise.teach.examples import Prepared, prepare
 from toolwise.teach.likelihood import marker_id, windows
-from toolwise.teach.network import end_of_text, load_network, load_tokenizer, longest_context, with_lora
+from toolwise.teach.network import (
+    end_of_text,
+    load_network,
+    load_tokenizer,
+    longest_context,
+    quiet,
+    uses_cache,
+    with_lora,
+)
 from toolwise.teach.packing import PackedRows, collate, keeps_apart, order
 from toolwise.teach.records import Augmented
 from toolwise.teach.run_folder import RunFolder, folder_fingerprint, rows_fingerprint, step_of
@@ -81,7 +89,7 @@ def train(
     Raises BadInput (no rows, `out` taken or not writable, a loss that is not finite), ModelUnavailable,
     SettingsDiffer (an unfinished run with other rows or settings), InProgress, StorageUnavailable.
     """
-    process = PartialState()
+    process = PartialState(cpu=_on_cpu())
     if torch.cuda.device_count() > 1 and process.num_processes == 1:
         raise BadInput("Several GPUs are visible: start with torchrun, or show one in CUDA_VISIBLE_DEVICES.")
     if not rows:
@@ -94,7 +102,7 @@ def train(
         "notation": asdict(notation),
         "tools": list(tools),
     }
-    with _surroundings(settings), RunFolder(out, identity, main=process.is_main_process) as folder:
+    with quiet(), _threads(settings), RunFolder(out, identity, main=process.is_main_process) as folder:
         process.wait_for_everyone()
         tokenizer = load_tokenizer(model_folder)
         data = _Data.of(rows, tokenizer, settings, plain, notation)
@@ -102,7 +110,7 @@ def train(
         if process.is_main_process:
             best, lora = folder.checkpoint(report.best_step), settings.lora_rank is not None
             network = load_network(model_folder if lora else best, lora=best if lora else None)
-            network.config.use_cache = True  # off while training
+            network.config.use_cache = uses_cache(model_folder)  # off while training
             card = {
                 "format": 1,
                 "base_name": model_folder.name,
@@ -160,9 +168,11 @@ def hold_out(documents: Sequence[str], settings: TrainSettings) -> frozenset[int
     target = min(settings.held_out_texts, round(settings.held_out_share * len(documents)))
     names = list(sizes)
     chosen: set[str] = set()
+    count = 0
     for i in np.random.default_rng([settings.seed, 0, 0]).permutation(len(names)):
-        if sum(sizes[name] for name in chosen) + sizes[names[i]] <= target:
+        if count + sizes[names[i]] <= target:
             chosen.add(names[i])
+            count += sizes[names[i]]
     chosen = chosen or {min(names, key=lambda name: sizes[name])}
     return frozenset(i for i, document in enumerate(documents) if document in chosen)
 
@@ -171,17 +181,21 @@ def _fit(
     model_folder: Path, folder: RunFolder, data: _Data, settings: TrainSettings, progress: Progress | None
 ) -> TrainReport:
     """Run the loop, from the last checkpoint where there is one. The best checkpoint stays in the folder."""
-    process = PartialState()
+    process = PartialState()  # the one that `train` set up
     network = load_network(model_folder)
     longest = longest_context(network)
     if longest is not None and settings.length > longest:
         raise BadInput(f"This model reads at most {longest} tokens; set length to at most that.")
     network.config.use_cache = False
-    packed = bool(broadcast_object_list([keeps_apart(network)])[0])  # one answer, were it a close one
+    # One process answers for all: the answer must be one, and under FSDP the others may hold no weights yet.
+    packed = bool(broadcast_object_list([process.is_main_process and keeps_apart(network)])[0])
     if settings.gradient_checkpointing:
         network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     if settings.lora_rank is not None:
         network = with_lora(network, settings.lora_rank, settings.seed)
+    last = folder.last_checkpoint()
+    if last is None:
+        folder.require_space(network)
     count = len(data.examples)
     steps = settings.steps
     if settings.epochs is not None:
@@ -196,7 +210,6 @@ def _fit(
         packed=packed,
         multiple=device_rows * process.num_processes,
     )
-    last = folder.last_checkpoint()
     accumulation = dataset.rows_per_step // (device_rows * process.num_processes)
     trainer = HeldOutTrainer(
         network=network,
@@ -207,7 +220,7 @@ def _fit(
         marker=data.marker,
         batch_tokens=budget,
         decay=settings.schedule == "linear",
-        watch=Watch(folder.path, progress, write=process.is_main_process),
+        watch=Watch(folder.path, progress if process.is_main_process else None, write=process.is_main_process),
     )
     with storage(folder.path):
         trainer.train(resume_from_checkpoint=str(last) if last else None)
@@ -241,6 +254,7 @@ def _arguments(
     gpu_bf16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
     return transformers.TrainingArguments(
         output_dir=str(folder.path),
+        use_cpu=_on_cpu(),
         per_device_train_batch_size=device_rows,
         gradient_accumulation_steps=accumulation,
         max_steps=steps,
@@ -261,8 +275,14 @@ def _arguments(
         logging_steps=1,
         logging_nan_inf_filter=False,
         report_to="none",
+        ddp_find_unused_parameters=False,
         disable_tqdm=True,
     )
+
+
+def _on_cpu() -> bool:
+    """Said aloud, since accelerate would otherwise not join the processes of a launcher without GPUs."""
+    return not torch.accelerator.is_available()
 
 
 def _summary(report: TrainReport) -> dict[str, Any]:
@@ -273,21 +293,12 @@ def _summary(report: TrainReport) -> dict[str, Any]:
 
 
 @contextmanager
-def _surroundings(settings: TrainSettings) -> Iterator[None]:
-    """The number of threads, and quiet libraries, for as long as the run lasts."""
-    log = transformers.utils.logging
-    threads, verbosity, bars = torch.get_num_threads(), log.get_verbosity(), log.is_progress_bar_enabled()
-    wanted = settings.threads or psutil.cpu_count(logical=False)
+def _threads(settings: TrainSettings) -> Iterator[None]:
+    """The number of threads, for as long as the run lasts."""
+    before, wanted = torch.get_num_threads(), settings.threads or psutil.cpu_count(logical=False)
     if wanted and "OMP_NUM_THREADS" not in os.environ:  # a launcher of several processes sets it
         torch.set_num_threads(wanted)
-    log.set_verbosity_error()
-    log.disable_progress_bar()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # names that transformers is about to change
-            yield
+        yield
     finally:
-        torch.set_num_threads(threads)
-        log.set_verbosity(verbosity)
-        if bars:
-            log.enable_progress_bar()
+        torch.set_num_threads(before)
