@@ -1,0 +1,162 @@
+"""The folder of an annotation run, read into a report.
+
+A finished run is read from its candidates. Of a run that is not finished, or still going on, the scored shards are
+read and judged as if the corpus ended with them; the report says that it is partial.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from toolwise.core.errors import BadInput, Corrupt
+from toolwise.teach import shards
+from toolwise.teach.config import Control, Settings, ToolSettings
+from toolwise.teach.keep import keep, threshold
+from toolwise.teach.records import Candidate, Passage
+from toolwise.teach.report.notes import notes
+from toolwise.teach.report.reasons import explain, stage_of
+from toolwise.teach.report.tally import Tally
+from toolwise.teach.report.values import CONTEXT, ReasonCount, Report, Shown, Threshold, ToolReport
+from toolwise.teach.store import Store
+
+
+def summarise(folder: str | os.PathLike[str], *, best: int = 10, frequent: int = 5) -> Report:
+    """Read the folder of an annotation run, finished or not; nothing in it is changed.
+
+    `best` calls with the largest and as many with the smallest gain are shown of each tool, and its `frequent` most
+    frequent results and call bodies. Raises BadInput for a folder of another kind, Corrupt for damaged shards.
+    """
+    store = Store.load(folder, partial=True)
+    settings = _settings(store)
+    if store.manifest is not None:
+        thresholds = {name: _number(value) for name, value in store.manifest["report"]["thresholds"].items()}
+        rows = store.read("candidates", Candidate)
+    else:
+        thresholds, rows = _provisional(store, settings)
+    tallies = {name: Tally(thresholds[name]) for name in settings.tools}
+    for row in rows:
+        tallies[row.tool].add(row)
+    passages, done = store.done("passages"), store.done("scored")
+    annotated = sum(info.rows for index, info in passages.items() if index in done or store.manifest is not None)
+    shown = _Places(store, [row for tally in tallies.values() for row in tally.shown(best)])
+    identity = store.settings
+    return Report(
+        name=Path(folder).resolve().name,
+        finished=store.manifest is not None,
+        model=str(identity.get("model", "")),
+        corpus=str(identity.get("corpus", "")),
+        fingerprint=store.fingerprint,
+        settings=dict(identity),
+        passages=sum(info.rows for info in passages.values()),
+        annotated=annotated,
+        augmented=len(set[str]().union(*(tally.passages for tally in tallies.values()))),
+        tools=tuple(
+            _tool(name, own, tallies[name], annotated, shown, best, frequent) for name, own in settings.tools.items()
+        ),
+    )
+
+
+def to_json(report: Report) -> dict[str, Any]:
+    """The report as JSON values: no NaN, no infinity; a number that is none is null."""
+    plain: dict[str, Any] = _plain(asdict(report))
+    return plain
+
+
+def _settings(store: Store) -> Settings:
+    try:
+        return Settings.model_validate(store.settings["settings"])
+    except (KeyError, ValidationError) as error:
+        raise BadInput(
+            f"{str(store.folder)!r} is not the folder of an annotation run; give the one it wrote."
+        ) from error
+
+
+def _provisional(store: Store, settings: Settings) -> tuple[dict[str, float], Iterator[Candidate]]:
+    """What would be kept if the corpus ended with the shards scored so far."""
+    scored = store.done("scored")
+    read = [list(shards.load(store.folder, info, Candidate)) for _, info in sorted(scored.items())]
+    thresholds = {
+        name: threshold(own.tau_f, [row for rows in read for row in rows if row.tool == name])
+        for name, own in settings.tools.items()
+    }
+    return thresholds, (row for rows in read for row in keep(rows, thresholds))
+
+
+def _tool(
+    name: str, own: ToolSettings, tally: Tally, annotated: int, shown: _Places, best: int, frequent: int
+) -> ToolReport:
+    top, bottom = tally.extremes(best)
+    report = ToolReport(
+        name=name,
+        settings=own.model_dump(mode="json"),
+        rows=tally.rows,
+        not_tried=tally.not_tried,
+        proposed=tally.rows - tally.not_tried,
+        executed=sum(one.executed for one in tally.proposers()),
+        scored=tally.scored,
+        kept=len(tally.kept),
+        passages_with_call=len(tally.passages),
+        kept_per_thousand=1000 * len(tally.kept) / max(1, annotated),
+        share_with_call=len(tally.passages) / max(1, annotated),
+        threshold=_threshold(own.tau_f, tally),
+        reasons=tuple(
+            ReasonCount(code, stage_of(code), explain(code), count, shown.all(tally.examples(code)))
+            for code, count in tally.reasons()
+        ),
+        proposers=tally.proposers(),
+        gains=tally.histogram(),
+        losses=tally.losses(),
+        best=shown.all(top),
+        worst=shown.all(bottom),
+        results=tally.frequent_results(frequent),
+        bodies=tally.frequent_bodies(frequent),
+        notes=(),
+    )
+    return replace(report, notes=notes(report))
+
+
+def _threshold(tau_f: float | Control, tally: Tally) -> Threshold:
+    return Threshold(
+        value=tally.threshold if math.isfinite(tally.threshold) else None,
+        alpha=tau_f.alpha if isinstance(tau_f, Control) else None,
+        floor=tau_f.floor if isinstance(tau_f, Control) else None,
+        controls=len(tally.control_gains),
+        passing=sum(gain >= tally.threshold for gain in tally.control_gains),
+    )
+
+
+class _Places:
+    """The texts around some candidates, of which only their passages are held."""
+
+    def __init__(self, store: Store, rows: Sequence[Candidate]) -> None:
+        wanted = {row.passage for row in rows}
+        self._passages = {p.id: p for p in store.read("passages", Passage) if p.id in wanted}
+
+    def all(self, rows: Sequence[Candidate]) -> tuple[Shown, ...]:
+        return tuple(map(self._show, rows))
+
+    def _show(self, row: Candidate) -> Shown:
+        if row.passage not in self._passages:
+            raise Corrupt(f"the passage {row.passage!r} of a candidate is missing; annotate again into another folder")
+        passage = self._passages[row.passage]
+        before = passage.text[max(0, row.offset - CONTEXT) : row.offset]
+        return Shown(row, passage.document, before, passage.text[row.offset : row.offset + CONTEXT])
+
+
+def _number(value: float | None) -> float:
+    return math.inf if value is None else value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
