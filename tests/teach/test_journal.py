@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toolwise.core.errors import BadInput, StorageUnavailable
 from toolwise.teach.journal import Journal, recover
 
-RECORDS = [b"first", b"", b"third \x00\xff record", b"x" * 300]
+RECORDS = [b"first", b"", b"third \x00\xff record", b"x" * 60]
 
 
 def written(path: Path, records: list[bytes] = RECORDS) -> bytes:

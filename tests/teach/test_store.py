@@ -20,7 +20,7 @@ from toolwise.teach.shards import BLOCK
 from toolwise.teach.store import Store, put
 
 SETTINGS = {"model": "m1", "seed": 0, "tools": {"Calculator": {"tau_f": 0.5, "version": "a"}}}
-SHARDS = 3
+SHARDS = 2
 # What a run does to the disk, and so where it can be interrupted.
 CALLS = ("open", "write", "fsync", "replace", "ftruncate")
 
@@ -32,6 +32,8 @@ def rows(index: int, count: int = 2) -> list[Passage]:
 def run(folder: Path) -> None:
     """A whole run: continue where it was left, make what is missing, finish."""
     with Store.open(folder, SETTINGS) as store:
+        if store.manifest is not None:
+            return
         for index in range(SHARDS):
             if index not in store.done("passages"):
                 store.write_shard("passages", index, rows(index))
@@ -83,9 +85,9 @@ WHOLE = {"settings.json", "journal", "manifest.json", "lock", *(f"passages/0000{
 
 def test_rows_come_back_in_the_order_of_their_shards(tmp_path: Path) -> None:
     with Store.open(tmp_path / "run", SETTINGS) as store:
-        for index in (2, 0, 1):
+        for index in (1, 0):
             store.write_shard("passages", index, rows(index))
-        assert sorted(store.done("passages")) == [0, 1, 2]
+        assert sorted(store.done("passages")) == [0, 1]
         assert store.done("augmented") == {}
         store.finish({"kept": 7})
     store = Store.load(tmp_path / "run")
@@ -93,7 +95,7 @@ def test_rows_come_back_in_the_order_of_their_shards(tmp_path: Path) -> None:
     assert list(store.read("augmented", Augmented)) == []
     assert store.settings == SETTINGS
     assert store.manifest is not None
-    assert store.manifest["counts"]["passages"] == {"shards": 3, "rows": 6}
+    assert store.manifest["counts"]["passages"] == {"shards": 2, "rows": 4}
     assert store.manifest["report"] == {"kept": 7}
     assert store.manifest["fingerprint"] == store.fingerprint
     assert files(tmp_path / "run") == WHOLE
@@ -182,6 +184,7 @@ def test_a_flipped_bit_anywhere_names_shard_and_block_and_the_shard_is_made_agai
     with pytest.raises(Corrupt, match=r"00001\.parquet is missing"):
         Store.load(tmp_path, partial=True).read("passages", Passage)
     with Store.open(tmp_path, SETTINGS) as store:
+        assert store.manifest is None
         assert list(store.done("passages")) == [0]
         with pytest.raises(Corrupt, match="missing"):
             store.finish({})
@@ -224,6 +227,17 @@ def test_a_flipped_bit_in_the_folders_own_files_is_never_read_over(tmp_path: Pat
         with pytest.raises(Corrupt):
             Store.load(tmp_path)
         path.write_bytes(data)
+
+
+def test_a_damaged_manifest_is_written_again_and_damaged_settings_are_refused(tmp_path: Path) -> None:
+    run(tmp_path)
+    whole = (tmp_path / "manifest.json").read_bytes()
+    (tmp_path / "manifest.json").write_bytes(whole[:-20])
+    run(tmp_path)
+    assert (tmp_path / "manifest.json").read_bytes() == whole
+    (tmp_path / "settings.json").write_bytes(b"{}")
+    with pytest.raises(Corrupt, match=r"settings\.json"):
+        run(tmp_path)
 
 
 def test_what_a_damaged_journal_lost_is_made_again(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
     settings.json     the settings, written first
     journal           one record a finished shard, append-only
-    passages/ candidates/ augmented/    the shards
+    passages/ scored/ candidates/ augmented/    the shards
     manifest.json     counts and shards, written last: with it the folder is finished, without it it is not
     lock              held by the one process that writes
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -79,20 +79,21 @@ class Store:
             with suppress(PermissionError):  # a folder that may be entered, yet not read, cannot be synced
                 sync_folder(path.parent)
             _refuse_strangers(path)
-        lock = Lock(path / _LOCK)
-        try:
+        with ExitStack() as undo:
+            lock = Lock(path / _LOCK)
+            undo.callback(lock.close)
             _make_room(path)
             wanted = jsonio.plain(settings, BadInput, LIMITS.json_size)
             if (path / _SETTINGS).exists():
                 _refuse_other_settings(path, read_sealed(path / _SETTINGS), wanted)
             else:
                 replace_file(path / _SETTINGS, seal(wanted))
-            manifest = read_sealed(path / _MANIFEST) if (path / _MANIFEST).exists() else None
             journal = Journal(path / _JOURNAL)
-            return cls(path, wanted, manifest, journal.recovered, (lock, journal))
-        except BaseException:
-            lock.close()
-            raise
+            undo.callback(journal.close)
+            store = cls(path, wanted, None, journal.recovered, (lock, journal))
+            store._take_manifest()
+            undo.pop_all()
+            return store
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, partial: bool = False) -> Store:
@@ -133,11 +134,7 @@ class Store:
         if not shards.present(self.folder, info):
             raise Corrupt(f"shard {info.name} is not what its writer reported; run again to make it again")
         if self.manifest is not None:
-            # A manifest describes a finished folder, and this one is being changed.
-            with storage(self.folder):
-                (self.folder / _MANIFEST).unlink(missing_ok=True)
-                sync_folder(self.folder)
-            self.manifest = None
+            self._drop_manifest()
         journal.append(info.to_record())
         self._known[info.kind, info.index] = info
 
@@ -191,6 +188,27 @@ class Store:
 
     def _listing(self) -> list[dict[str, Any]]:
         return [info.listed() for _, info in sorted(self._known.items())]
+
+    def _take_manifest(self) -> None:
+        """Believe the manifest only while all that it lists is there: otherwise the run is to be finished again."""
+        path = self.folder / _MANIFEST
+        if not path.exists():
+            return
+        try:
+            manifest = read_sealed(path)
+            self._refuse_missing()
+        except Corrupt:
+            manifest = None
+        if manifest is not None and manifest["shards"] == self._listing():
+            self.manifest = manifest
+        else:
+            self._drop_manifest()
+
+    def _drop_manifest(self) -> None:
+        with storage(self.folder):
+            (self.folder / _MANIFEST).unlink(missing_ok=True)
+            sync_folder(self.folder)
+        self.manifest = None
 
     def _journal(self) -> Journal:
         if self._writing is None:
