@@ -271,6 +271,9 @@ def test_an_unfinished_run_with_other_settings_or_rows_is_left_alone(base, tmp_p
 
 def test_what_a_run_left_before_its_first_checkpoint_stands_in_nobodys_way(base, tmp_path):
     interrupt(base, tmp_path / "out", step=2)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "out.training").mkdir()  # what a kill would leave
+    (tmp_path / "out.training" / "run.json").write_text("{}")
     train(ROWS, base, tmp_path / "out", changed(steps=1))
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
 
@@ -407,6 +410,7 @@ def test_a_folder_whose_weights_are_damaged_is_refused(base, tmp_path):
         )
     with pytest.raises(ModelUnavailable):
         train(ROWS, broken, tmp_path / "out", SETTINGS)
+    assert [p.name for p in tmp_path.iterdir()] == ["broken"]
 
 
 def test_an_output_that_exists_is_refused_and_left_alone(base, tmp_path):
@@ -457,8 +461,13 @@ def test_settings_that_cannot_be_meant_are_refused(wrong):
         changed(**wrong)
 
 
-def test_the_libraries_settings_are_put_back(base, tmp_path):
+def test_the_libraries_settings_are_put_back(base, tmp_path, monkeypatch):
     before = torch.get_num_threads(), transformers.utils.logging.get_verbosity()
+    seen = []
+    monkeypatch.setattr(
+        "toolwise.teach.train.load_tokenizer", lambda f: seen.append(torch.get_num_threads()) or load_tokenizer(f)
+    )
     with pytest.raises(BadInput):
         train([Augmented("p", "d", "", "", ())], base, tmp_path / "out", changed(threads=2))
+    assert seen == [2]
     assert (torch.get_num_threads(), transformers.utils.logging.get_verbosity()) == before

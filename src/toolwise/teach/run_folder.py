@@ -139,6 +139,9 @@ class RunFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Whatever ended the run: before its first checkpoint there is nothing to go on from, and nothing is left."""
+        if self._lock is not None and not self._checkpoints():
+            shutil.rmtree(self.path, ignore_errors=True)
         self.close()
 
     def close(self) -> None:

@@ -295,9 +295,10 @@ def _summary(report: TrainReport) -> dict[str, Any]:
 @contextmanager
 def _threads(settings: TrainSettings) -> Iterator[None]:
     """The number of threads, for as long as the run lasts."""
-    before, wanted = torch.get_num_threads(), settings.threads or psutil.cpu_count(logical=False)
-    if wanted and "OMP_NUM_THREADS" not in os.environ:  # a launcher of several processes sets it
-        torch.set_num_threads(wanted)
+    before, wanted = torch.get_num_threads(), settings.threads
+    if wanted is None and "OMP_NUM_THREADS" not in os.environ:  # a launcher of several processes sets it
+        wanted = psutil.cpu_count(logical=False)
+    torch.set_num_threads(wanted or before)
     try:
         yield
     finally:
