@@ -42,7 +42,7 @@ class Limits:
     child_files: int = 64
     children: int = 8  # processes of tools at one time; each may add child_memory_bytes
     message_chars: int = 500  # an error's sentence, which the model reads
-    id_chars: int = 8 * 1024  # of a principal, a run or a call; while teaching, an id holds the text of the call
+    id_chars: int = 256  # of a principal, a run or a call; ids are the runtime's and are short
     replays: int = 1_024  # finished calls whose results are kept for a repetition; 64 MB at the very most
     runs: int = 65_536  # runs whose calls are counted; about 10 MB
 
@@ -53,7 +53,7 @@ class Limits:
     # Corpora
     document_bytes: int = 8 * 1024 * 1024  # one document; a longer line is a broken file
     passage_tokens: int = 256  # context that one proposal sees; prompt and two copies fit small models
-    candidates_per_document: int = 4_096
+    cached_results: int = 100_000  # of pure tools, in one worker; some 200 bytes each
 
     # Decoding
     generated_tokens: int = 512

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -169,7 +170,7 @@ class _Worker:
 def make_pipeline(model: LanguageModel, settings: Settings, run_id: str) -> Pipeline:
     """The pipeline over the built-in tools and the offline policy."""
     registry = builtin_registry(settings.tools)
-    return Pipeline(model, registry, offline_gate(registry), settings, run_id=run_id)
+    return Pipeline(model, registry, partial(offline_gate, registry), settings, run_id=run_id)
 
 
 def _finish(store: Store, settings: Settings, progress: Progress) -> Mapping[str, Any]:

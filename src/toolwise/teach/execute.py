@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from toolwise.core.jsonio import fingerprint
+from toolwise.core.limits import LIMITS
 from toolwise.core.types import CallContext, Effect, Principal, Result, WrittenCall
 from toolwise.gate.gate import Gate
 from toolwise.teach.records import Candidate, Passage
@@ -19,13 +21,13 @@ TEACHER = Principal("teach")
 
 
 class Executor:
-    """Runs candidates of one run. `results` of pure tools live as long as the executor."""
+    """Runs candidates of one run. `pure` holds results of pure tools, and may be shared by executors."""
 
-    def __init__(self, gate: Gate, registry: Registry, run_id: str) -> None:
+    def __init__(self, gate: Gate, registry: Registry, run_id: str, pure: dict[str, Result] | None = None) -> None:
         self._gate = gate
         self._registry = registry
         self._run_id = run_id
-        self._pure: dict[str, Result] = {}
+        self._pure = {} if pure is None else pure
 
     def execute(self, passage: Passage, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The candidates with their results; a call that fails is dropped as `tool_error`, its text says why."""
@@ -50,7 +52,9 @@ class Executor:
         pure = self._registry.resolve(candidate.tool).effect is Effect.PURE
         cache = self._pure if pure else local
         if candidate.body not in cache:
-            call_id = f"{passage.id}:{candidate.tool}:{candidate.body}"
+            if len(cache) >= LIMITS.cached_results:
+                cache.clear()
+            call_id = fingerprint([passage.id, candidate.tool, candidate.body])
             context = CallContext(TEACHER, self._run_id, today=passage.date)
             cache[candidate.body] = self._gate.execute(WrittenCall(call_id, candidate.body), context)
         return cache[candidate.body]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from toolwise.core.types import Result
 from toolwise.gate.gate import Gate
 from toolwise.models.base import LanguageModel
 from toolwise.notation.inline import PLAIN, Notation, read_body
@@ -36,13 +37,13 @@ class _Stages:
 
 
 class Pipeline:
-    """Everything a worker holds: a model, the gate, and the stages of each tool."""
+    """Everything a worker holds: a model, a way to make gates, and the stages of each tool."""
 
     def __init__(
         self,
         model: LanguageModel,
         registry: Registry,
-        gate: Gate,
+        gates: Callable[[], Gate],
         settings: Settings,
         *,
         run_id: str,
@@ -52,11 +53,16 @@ class Pipeline:
         self._model = model
         self._settings = settings
         self._notation = notation
-        self._executor = Executor(gate, registry, run_id)
+        self._registry = registry
+        self._gates = gates
+        self._run_id = run_id
+        self._pure: dict[str, Result] = {}
         self._stages = [self._stages_of(name, registry, prompts[name]) for name in settings.tools]
 
     def annotate(self, passages: Sequence[Passage]) -> list[Candidate]:
         """Every candidate of the shard. Those without a reason have a gain, and wait for a threshold."""
+        # A gate a shard: what it remembers of calls without effect need not outlive the shard.
+        executor = Executor(self._gates(), self._registry, self._run_id, self._pure)
         prepared = {p.passage.id: p for p in prepare(passages, self._model)}
         rows: list[Candidate] = []
         for tool in self._stages:  # tool by tool, so that the cache of its prompt serves all passages
@@ -67,8 +73,10 @@ class Pipeline:
                     found.append(_not_tried(passage.passage, tool.name, refused))
                     continue
                 proposed = [c for proposer in tool.proposers for c in proposer.propose(passage)]
+                if not proposed:  # no position was likely enough, and nothing could be enumerated
+                    found.append(_not_tried(passage.passage, tool.name, "no_position"))
                 guarded = self._guard_before(tool, passage, proposed)
-                executed = self._executor.execute(passage.passage, guarded)
+                executed = executor.execute(passage.passage, guarded)
                 found.extend(self._guard_after(tool, executed))
             rows.extend(tool.scorer.score(found, prepared))
         return rows
@@ -114,5 +122,5 @@ class Pipeline:
 
 
 def _not_tried(passage: Passage, tool: str, reason: str) -> Candidate:
-    """A passage that the tool's rule refused: no position, so -1, and nothing was proposed."""
+    """A passage in which nothing was proposed: no position, so -1, and the reason."""
     return Candidate(passage.id, tool, -1, -1, "", "rule", reason=reason)

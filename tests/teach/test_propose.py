@@ -1,0 +1,128 @@
+"""Where calls are proposed and what they say, and that whoever proposes leaves no sample without a reason."""
+
+from collections import Counter
+
+import pytest
+
+from toolwise.models.scripted import ScriptedModel
+from toolwise.teach.config import load_settings
+from toolwise.teach.prepare import prepare
+from toolwise.teach.prompts import CALCULATOR as PROMPT
+from toolwise.teach.propose import EnumerateProposer, LMProposer
+from toolwise.teach.records import Passage
+from toolwise.tools.calculator import CALCULATOR
+
+TEXT = "Two hats cost 21 each, so both cost 42 crowns."
+
+
+def caller(body):
+    """A model that would call before ` 42`, and writes `body` after the open marker."""
+
+    def script(text):
+        if text.endswith("both cost"):
+            return f" [{body}"
+        head, bracket, written = text.rpartition(" [")
+        if bracket and body.startswith(written) and "\n" not in written:
+            return body[len(written) :]
+        return TEXT[len(text.rpartition("\n")[2]) :]
+
+    return ScriptedModel(script, certainty=0.97)
+
+
+def settings_with(**changes):
+    settings = load_settings("paper", ("Calculator",))
+    own = settings.tools["Calculator"].model_copy(update=changes)
+    return settings.model_copy(update={"tools": {"Calculator": own}, "temperature": 0.0})
+
+
+def propose(model, text=TEXT, **changes):
+    settings = settings_with(**{"k": 1, "m": 1, "tau_f": 0.001, **changes})
+    (prepared,) = prepare([Passage("p", "p", 0, text)], model)
+    return LMProposer(model, CALCULATOR, PROMPT, settings).propose(prepared)
+
+
+def test_a_call_is_proposed_where_its_marker_is_likely():
+    (found,) = propose(caller("Calculator(2 * 21)]"))
+    assert found.body == "Calculator(2 * 21)"
+    assert found.reason is None
+    assert found.proposer == "lm"
+    assert found.marker_prob == pytest.approx(0.97, abs=0.01)
+    assert TEXT[: found.offset] == "Two hats cost 21 each, so both cost"
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        ("Calculator(2 * 21", "unclosed"),
+        ("Calculator(2 * 21\n)]", "unclosed"),
+        ("2 * 21]", "unparsable"),
+        ("Calendar()]", "unknown_tool"),
+        ("Calculator(2 * 21) -> 9]", None),
+        ("Calculator(2 * 21)   ]", None),
+    ],
+)
+def test_what_is_no_call_of_this_tool_keeps_its_reason(written, reason):
+    (found,) = propose(caller(written))
+    assert found.reason == reason
+    if reason is None:
+        assert found.body == "Calculator(2 * 21)"
+
+
+def test_every_sample_comes_back():
+    rows = propose(caller("Calculator(2 * 21)]"), k=3, m=4, tau_s=0.0)
+    assert Counter(row.position for row in rows).most_common() == [(p, 4) for p in sorted({r.position for r in rows})]
+    assert len(rows) == 12
+
+
+def test_positions_below_tau_s_are_not_tried():
+    rows = propose(caller("Calculator(2 * 21)]"), k=20, m=1, tau_s=0.5)
+    assert [TEXT[: row.offset][-9:] for row in rows] == ["both cost"]
+
+
+def test_a_position_whose_loss_is_below_the_threshold_is_dropped_before_sampling():
+    model = caller("Calculator(2 * 21)]")
+    before = model.usage.forwards
+    rows = propose(model, k=3, tau_s=0.0, tau_f=100.0)
+    assert [row.reason for row in rows] == ["bound"] * 3
+    sampled = model.usage.forwards - before
+    assert sampled == 2, "one pass for the losses, one for the marker; nothing was sampled"
+
+
+def enumerated(text):
+    model = ScriptedModel(lambda so_far: "x")
+    (prepared,) = prepare([Passage("p", "p", 0, text)], model)
+    return [(row.body, text[: row.offset]) for row in EnumerateProposer(CALCULATOR).propose(prepared)]
+
+
+def test_expressions_over_the_numbers_before_a_number_come_out_at_it():
+    found = enumerated(TEXT)
+    assert found == [("Calculator(21 + 21)", "Two hats cost 21 each, so both cost")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("48 friends in April. She sold 48/2 = 24 in May", "Calculator(48 / 2)"),
+        ("12 a day, and 0.2 x 50 = $10 in all", "Calculator(0.2 * 50)"),
+        ("It was 100 - 50 - 30 - 15 = 5 then", "Calculator(100 - 50 - 30 - 15)"),
+        ("Of 650 letters 91 came back, which is 14% of them", "Calculator(91 / 650 * 100)"),
+        ("Bread for 3, milk for 4 and tea for 5 make 12 in all", "Calculator(3 + 4 + 5)"),
+        ("Opened in 1931, closed in 1978, so 47 years", "Calculator(1978 - 1931)"),
+        ("It took 1,350 grams for 3 loaves, so 450 grams each", "Calculator(1350 / 3)"),
+    ],
+)
+def test_the_ways_in_which_people_calculate_are_found(text, expected):
+    assert expected in [body for body, _ in enumerated(text)]
+
+
+def test_numbers_behind_the_position_are_never_used():
+    assert enumerated("In all 42, since two cost 21 each") == []
+
+
+def test_a_number_that_merely_repeats_is_not_computed():
+    assert enumerated("There are 24 of them. Once more: 24 of 1") == []
+
+
+def test_a_call_stands_before_the_currency_sign_and_its_space():
+    found = enumerated("2 at $21 are $42 then")
+    assert found[0][1] == "2 at $21 are"
