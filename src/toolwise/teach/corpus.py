@@ -28,10 +28,7 @@ from toolwise.core.errors import BadInput, ToolwiseError
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Document
 from toolwise.teach.dates import date_in_url, partial_date
-from toolwise.teach.passages import cut
 from toolwise.teach.rows import arrow
-
-__all__ = ["cut", "read_documents"]
 
 _BOM = b"\xef\xbb\xbf"
 _FIELDS = ("text", "id", "date", "url", "language")
@@ -59,7 +56,7 @@ def read_documents(path: str | Path, *, limit: int | None = None, limits: Limits
     return islice(_documents(sources, str(path), limits), limit)
 
 
-def _documents(sources: list[tuple[Path, str, Reader]], path: str, limits: Limits) -> Iterator[Document]:
+def _documents(sources: list[tuple[Path, str, _Reader]], path: str, limits: Limits) -> Iterator[Document]:
     seen: set[str] = set()
     for file, stem, reader in sources:
         for found in reader(file, stem, limits):
@@ -74,7 +71,7 @@ def _documents(sources: list[tuple[Path, str, Reader]], path: str, limits: Limit
         raise BadInput(f"{path!r} holds no document; give a file with text in it")
 
 
-def _sources(path: Path) -> list[tuple[Path, str, Reader]]:
+def _sources(path: Path) -> list[tuple[Path, str, _Reader]]:
     if not path.exists():
         raise BadInput(f"there is no file or folder {str(path)!r}; check the path")
     if path.is_dir():
@@ -143,8 +140,8 @@ def _read_parquet(path: Path, stem: str, limits: Limits) -> Iterator[_Found]:
         raise BadInput(f"{str(path)!r} after row {number}: not a whole Parquet file of text ({error})") from error
 
 
-Reader = Callable[[Path, str, Limits], Iterator[_Found]]
-_READERS: dict[str, Reader] = {
+_Reader = Callable[[Path, str, Limits], Iterator[_Found]]
+_READERS: dict[str, _Reader] = {
     ".txt": _read_text,
     ".jsonl": _read_lines,
     ".jsonl.gz": _read_lines,
