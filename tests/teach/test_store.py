@@ -320,8 +320,9 @@ def test_the_lock_of_a_killed_owner_is_free_even_while_its_workers_live(tmp_path
     script = (
         "import os, signal, sys; from toolwise.teach.store import Store\n"
         "store = Store.open(sys.argv[1], {})\n"
-        "worker = os.fork()\n"
-        "if worker == 0: sys.stdin.read(); os._exit(0)\n"
+        "alive, say = os.pipe()\n"
+        "if os.fork() == 0: os.write(say, b'.'); sys.stdin.read(); os._exit(0)\n"
+        "os.read(alive, 1)\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdin=subprocess.PIPE) as owner:
