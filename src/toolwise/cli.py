@@ -203,6 +203,7 @@ def eval_filter(
     problems: Annotated[int, typer.Option(min=1)] = 40,
     wording: Annotated[str, typer.Option(help="notation (the paper's) or plain.")] = "notation",
     separator: Annotated[str, typer.Option(help="What stands between z and the text.")] = "\n",
+    weigh_spaces: Annotated[bool, typer.Option(help="Whether a lone space before a number carries weight.")] = True,
     tau: Annotated[str, typer.Option(help="Thresholds, with commas between them.")] = "0.05,0.1,0.25,0.5,1.0",
     as_json: JsonOption = False,
     threads: ThreadsOption = None,
@@ -215,7 +216,13 @@ def eval_filter(
 
     loaded = load_model(model, threads=threads)
     found = filter_quality(
-        loaded, data, problems=problems, wording=wording, separator=separator, thresholds=_numbers(tau)
+        loaded,
+        data,
+        problems=problems,
+        wording=wording,
+        separator=separator,
+        weigh_spaces=weigh_spaces,
+        thresholds=_numbers(tau),
     )
     if as_json:
         print(dumps(quality_json(found)))

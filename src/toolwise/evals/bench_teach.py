@@ -109,7 +109,7 @@ def bench_teach(
     ours, naive = Side(), Side()
     progress("ours")
     with _measured(model, ours, "loss without a call"):
-        prepared = prepare(passages, model)
+        prepared = prepare(passages, model, weigh_spaces=settings.weigh_spaces)
     registry = builtin_registry([tool])
     proposer = LMProposer(model, registry.resolve(tool), PROMPTS[tool], settings)
     scorer = Scorer(

@@ -51,6 +51,7 @@ def filter_quality(
     problems: int,
     wording: str = "notation",
     separator: str = "\n",
+    weigh_spaces: bool = True,
     thresholds: Sequence[float] = (0.05, 0.1, 0.25, 0.5, 1.0),
     seed: int = 0,
 ) -> FilterQuality:
@@ -60,7 +61,7 @@ def filter_quality(
         text, calls = _without_annotations(question, answer)
         texts.append(Passage(f"gsm8k-{number:05}", f"gsm8k-{number:05}", 0, text))
         annotated.append(calls)
-    prepared = {p.passage.id: p for p in prepare(texts, model)}
+    prepared = {p.passage.id: p for p in prepare(texts, model, weigh_spaces=weigh_spaces)}
     rows: list[Candidate] = []
     for passage, calls in zip(texts, annotated, strict=True):
         for offset, expression in calls:

@@ -74,7 +74,7 @@ def naive_score(
         front = begin + (encode(said) + encode(separator) if said else ())
         start = max(1, len(front))
         nll = model.score([ScoreRequest(front + prepared.ids, start)])[0]
-        return weighted(nll[len(front) + candidate.position - start :].tolist())
+        return weighted(nll[len(front) + prepared.weighed[candidate.position] - start :].tolist())
 
     none, call, result = loss(""), loss(wording(candidate, None)), loss(wording(candidate, candidate.result))
     gain = min(none, call) - result

@@ -50,7 +50,10 @@ class ToolSettings(_Frozen):
 
 
 class Settings(_Frozen):
-    """One run. `separator` stands between z and the text while scoring (the paper does not say what does)."""
+    """One run. `separator` stands between z and the text while scoring (the paper does not say what does).
+
+    `weigh_spaces` False begins the weights behind a lone space token, for tokenizers that make one before a number.
+    """
 
     tools: dict[str, ToolSettings]
     seed: int = 0
@@ -59,6 +62,7 @@ class Settings(_Frozen):
     passage_tokens: Annotated[int, Field(ge=8)] = LIMITS.passage_tokens
     shard_passages: Annotated[int, Field(ge=1)] = 16
     separator: str = "\n"
+    weigh_spaces: bool = True
     early_bounds: bool = True
 
 
@@ -81,7 +85,7 @@ _SMALL = {
         tau_s=0.0, k=5, m=1, tau_f=Control(alpha=0.02), rule="calendar", wording="plain", look_ahead_guard=True
     ),
 }
-PRESETS: dict[str, Settings] = {"paper": Settings(tools=_PAPER), "small": Settings(tools=_SMALL)}
+PRESETS: dict[str, Settings] = {"paper": Settings(tools=_PAPER), "small": Settings(tools=_SMALL, weigh_spaces=False)}
 
 
 def load_settings(preset: str = "small", tools: tuple[str, ...] = (), file: Path | None = None) -> Settings:

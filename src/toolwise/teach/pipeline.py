@@ -63,7 +63,7 @@ class Pipeline:
         """Every candidate of the shard. Those without a reason have a gain, and wait for a threshold."""
         # A gate a shard: what it remembers of calls without effect need not outlive the shard.
         executor = Executor(self._gates(), self._registry, self._run_id, self._pure)
-        prepared = {p.passage.id: p for p in prepare(passages, self._model)}
+        prepared = {p.passage.id: p for p in prepare(passages, self._model, weigh_spaces=self._settings.weigh_spaces)}
         rows: list[Candidate] = []
         for tool in self._stages:  # tool by tool, so that the cache of its prompt serves all passages
             found: list[Candidate] = []

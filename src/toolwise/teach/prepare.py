@@ -22,17 +22,24 @@ def weighted(nll: Sequence[float]) -> float:
 class Prepared:
     """`offsets[i]` is the character before which token i stands, None inside a character; one more for the end.
 
-    `loss_none[i]` is the paper's L_i(eps) in nats; NaN at position 0 of a model without a BOS, where it is undefined.
+    `weighed[i]` is the token from which a call before token i is judged: i, or the next one where i is a lone space
+    and spaces are not weighed. `loss_none[i]` is the paper's L_i(eps) from there on in nats; NaN where it is undefined,
+    at the first token of a model without a BOS.
     """
 
     passage: Passage
     ids: Ids
     offsets: tuple[int | None, ...]
+    weighed: tuple[int, ...]
     loss_none: tuple[float, ...]
 
 
-def prepare(passages: Sequence[Passage], model: LanguageModel) -> list[Prepared]:
-    """One forward pass a passage gives the loss of every position without a call."""
+def prepare(passages: Sequence[Passage], model: LanguageModel, *, weigh_spaces: bool = True) -> list[Prepared]:
+    """One forward pass a passage gives the loss of every position without a call.
+
+    `weigh_spaces` False is for tokenizers that make a token of the space before a number: it would take a third of the
+    weight and says nothing.
+    """
     begin = model.tokenizer.begin
     first = 0 if begin else 1
     texts = [model.tokenizer.encode(passage.text) for passage in passages]
@@ -43,14 +50,12 @@ def prepare(passages: Sequence[Passage], model: LanguageModel) -> list[Prepared]
         losses = next(rows).tolist() if len(ids) > first else []
         undefined = [float("nan")] * (len(ids) - len(losses))
         nll = undefined + losses
-        prepared.append(
-            Prepared(
-                passage,
-                ids,
-                offsets(passage.text, ids, model.tokenizer),
-                tuple(weighted(nll[i:]) for i in range(len(ids))),
-            )
+        spaces = (
+            set() if weigh_spaces else {i for i in range(len(ids) - 1) if model.tokenizer.decode(ids[i : i + 1]) == " "}
         )
+        weighed = tuple(i + 1 if i in spaces else i for i in range(len(ids)))
+        losses_none = tuple(weighted(nll[i:]) for i in weighed)
+        prepared.append(Prepared(passage, ids, offsets(passage.text, ids, model.tokenizer), weighed, losses_none))
     return prepared
 
 

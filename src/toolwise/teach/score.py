@@ -114,18 +114,18 @@ class Scorer:
         live = [(i, (row.passage, z(row))) for i, row in enumerate(rows) if row.reason is None and wanted(row)]
         positions: dict[tuple[str, str], list[int]] = {}
         for i, key in live:
-            positions.setdefault(key, []).append(rows[i].position)
+            positions.setdefault(key, []).append(texts[rows[i].passage].weighed[rows[i].position])
         requests, starts = [], {}
         for (passage, said), at in positions.items():
             front = self._model.tokenizer.begin + self._front(said)
             text = texts[passage].ids[: max(at) + len(WEIGHTS)]
-            first = max(min(at), 0 if front else 1)
+            first = min(at)
             starts[passage, said] = first
             requests.append(ScoreRequest(front + text, len(front) + first))
         nll = dict(zip(positions, self._model.score(requests), strict=True))
         filled = list(rows)
         for i, key in live:
-            skip = rows[i].position - starts[key]
+            skip = texts[rows[i].passage].weighed[rows[i].position] - starts[key]
             filled[i] = put(rows[i], weighted(nll[key][skip:].tolist()))
         return filled
 
