@@ -126,7 +126,7 @@ def train(
     from toolwise.models.hub import local_folder
     from toolwise.teach.annotate import load_augmented, tools_of
     from toolwise.teach.train import train as run_training
-    from toolwise.teach.train_settings import load_train_settings, report_json
+    from toolwise.teach.training.settings import load_train_settings, report_json
 
     rows, wanted = load_augmented(run), load_train_settings(settings, tuple(set_ or ()))
     with _bar() as bar:

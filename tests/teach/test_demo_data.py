@@ -14,8 +14,8 @@ import pytest
 from toolwise.core import jsonio
 from toolwise.core.types import Document
 from toolwise.teach.corpus import read_documents
+from toolwise.teach.corpus.rules import calculator
 from toolwise.teach.records import Passage
-from toolwise.teach.rules import calculator
 from toolwise.tools.calculator import calculate
 from toolwise.tools.calendar import sentence
 

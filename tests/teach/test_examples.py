@@ -10,8 +10,8 @@ from toolwise.core.errors import BadInput
 from toolwise.models.scripted import ScriptedTokenizer
 from toolwise.notation.inline import PLAIN, Insertion, Notation, find, weave
 from toolwise.notation.segments import Ids
-from toolwise.teach.examples import Example, prepare, split, training_example
 from toolwise.teach.records import Augmented, Span
+from toolwise.teach.training.examples import Example, prepare, split, training_example
 
 TOKENIZER = ScriptedTokenizer((" [", "]", " ->", "pen", " pen", "cost", "co", " [QA"))
 

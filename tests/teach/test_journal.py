@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolwise.core.errors import BadInput, StorageUnavailable
-from toolwise.teach.journal import Journal, recover
+from toolwise.teach.store.journal import Journal, recover
 
 RECORDS = [b"first", b"", b"third \x00\xff record", b"x" * 60]
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 import tiny_models as tiny  # noqa: E402
-from toolwise.teach.examples import Example, Prepared  # noqa: E402
-from toolwise.teach.packing import (  # noqa: E402
+from toolwise.teach.training.examples import Example, Prepared  # noqa: E402
+from toolwise.teach.training.packing import (  # noqa: E402
     IGNORED,
     PackedRows,
     collate,
@@ -18,7 +18,7 @@ from toolwise.teach.packing import (  # noqa: E402
     keeps_apart,
     order,
 )
-from toolwise.teach.trainer import token_mean  # noqa: E402
+from toolwise.teach.training.trainer import token_mean  # noqa: E402
 
 
 def example(length: int, first: int = 1, silent: tuple[int, ...] = ()) -> Example:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toolwise.core.errors import BadInput
 from toolwise.core.types import Document
-from toolwise.teach.passages import cut
+from toolwise.teach.corpus import cut
 
 
 class Characters:

@@ -7,8 +7,8 @@ import sys
 from collections import Counter
 
 import pytest
-from tiny_models import model_folder
 
+from tiny_models import model_folder
 from toolwise.core.errors import BadInput, SettingsDiffer
 from toolwise.notation.inline import strip
 from toolwise.teach.annotate import annotate, load_augmented

@@ -39,7 +39,7 @@ def written(source: str, *, rules: bool = False) -> set[str]:
 def all_written() -> set[str]:
     return {
         code
-        for file in TEACH.glob("*.py")
+        for file in [*TEACH.glob("*.py"), *TEACH.glob("corpus/*.py")]
         for code in written(file.read_text(encoding="utf-8"), rules=file.name == "rules.py")
     }
 

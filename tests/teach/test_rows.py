@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from toolwise.core.errors import BadInput, Corrupt
 from toolwise.teach.records import Augmented, Candidate, Passage, Span
-from toolwise.teach.rows import from_parquet, to_parquet
+from toolwise.teach.store.rows import from_parquet, to_parquet
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 NUMBER = st.integers(-(2**63), 2**63 - 1)

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolwise.core.errors import BadInput
+from toolwise.teach.corpus.rules import always, calculator, calendar, looks_ahead, numbers, rule_named
 from toolwise.teach.records import Passage
-from toolwise.teach.rules import always, calculator, calendar, looks_ahead, numbers, rule_named
 
 
 class Words:

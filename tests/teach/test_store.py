@@ -16,8 +16,8 @@ import pytest
 
 from toolwise.core.errors import BadInput, Corrupt, InProgress, SettingsDiffer, StorageUnavailable
 from toolwise.teach.records import Augmented, Passage
-from toolwise.teach.shards import BLOCK
 from toolwise.teach.store import Store, put
+from toolwise.teach.store.shards import BLOCK
 
 SETTINGS = {"model": "m1", "seed": 0, "tools": {"Calculator": {"tau_f": 0.5, "version": "a"}}}
 SHARDS = 2

@@ -21,12 +21,12 @@ import tiny_models as tiny  # noqa: E402
 from toolwise.core import jsonio  # noqa: E402
 from toolwise.core.errors import BadInput, InProgress, ModelUnavailable, SettingsDiffer, StorageUnavailable  # noqa: E402
 from toolwise.notation.inline import PLAIN, Insertion, find, weave  # noqa: E402
-from toolwise.teach.likelihood import Sums, sums  # noqa: E402
-from toolwise.teach.lock import Lock  # noqa: E402
-from toolwise.teach.network import end_of_text, load_network, load_tokenizer  # noqa: E402
 from toolwise.teach.records import Augmented, Span  # noqa: E402
-from toolwise.teach.run_folder import RunFolder  # noqa: E402
+from toolwise.teach.store.lock import Lock  # noqa: E402
 from toolwise.teach.train import TrainSettings, _Data, hold_out, train  # noqa: E402
+from toolwise.teach.training.likelihood import Sums, sums  # noqa: E402
+from toolwise.teach.training.network import end_of_text, load_network, load_tokenizer  # noqa: E402
+from toolwise.teach.training.run_folder import RunFolder  # noqa: E402
 
 STEPS = 9
 SETTINGS = TrainSettings(

@@ -24,15 +24,14 @@ from toolwise.gate.offline import offline_gate
 from toolwise.models.base import LanguageModel
 from toolwise.models.load import load_model
 from toolwise.teach.config import Control, Settings, load_settings
-from toolwise.teach.corpus import read_documents
+from toolwise.teach.corpus import cut, read_documents
+from toolwise.teach.corpus.rules import rule_named
 from toolwise.teach.execute import Executor
 from toolwise.teach.keep import keep
-from toolwise.teach.passages import cut
 from toolwise.teach.prepare import prepare
 from toolwise.teach.prompts import PROMPTS
 from toolwise.teach.propose import LMProposer
 from toolwise.teach.records import Candidate, Passage
-from toolwise.teach.rules import rule_named
 from toolwise.teach.score import Scorer, notation_wording
 from toolwise.tools.builtin import builtin_registry
 

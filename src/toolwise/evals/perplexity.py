@@ -27,8 +27,8 @@ from rich.text import Text
 from toolwise.core.errors import BadInput
 from toolwise.notation.inline import PLAIN, Notation
 from toolwise.notation.segments import Tokenizer
-from toolwise.teach.likelihood import Sums, marker_id, sums, windows
-from toolwise.teach.network import load_network, load_tokenizer, longest_context, quiet
+from toolwise.teach.training.likelihood import Sums, marker_id, sums, windows
+from toolwise.teach.training.network import load_network, load_tokenizer, longest_context, quiet
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,16 +25,14 @@ from toolwise.gate.offline import offline_gate
 from toolwise.models.base import LanguageModel
 from toolwise.models.load import describe_model, load_model
 from toolwise.notation.segments import Tokenizer
-from toolwise.teach import shards
 from toolwise.teach.config import Settings
-from toolwise.teach.corpus import read_documents
+from toolwise.teach.corpus import cut, read_documents
 from toolwise.teach.keep import keep, threshold
-from toolwise.teach.passages import cut
 from toolwise.teach.pipeline import Pipeline
 from toolwise.teach.prompts import PROMPTS
 from toolwise.teach.records import Augmented, Candidate, Passage
-from toolwise.teach.shards import ShardInfo
-from toolwise.teach.store import Store
+from toolwise.teach.store import Store, shards
+from toolwise.teach.store.shards import ShardInfo
 from toolwise.teach.weave import augment
 from toolwise.tools.builtin import builtin_registry
 

@@ -15,12 +15,12 @@ from toolwise.gate.gate import Gate
 from toolwise.models.base import LanguageModel
 from toolwise.notation.inline import PLAIN, Notation, read_body
 from toolwise.teach.config import Settings, ToolSettings
+from toolwise.teach.corpus.rules import Rule, looks_ahead, rule_named
 from toolwise.teach.execute import Executor
 from toolwise.teach.prepare import Prepared, prepare
 from toolwise.teach.prompts import PROMPTS, Prompt
 from toolwise.teach.propose import EnumerateProposer, LMProposer, Proposer
 from toolwise.teach.records import Candidate, Passage
-from toolwise.teach.rules import Rule, looks_ahead, rule_named
 from toolwise.teach.score import Scorer, notation_wording, plain_wording
 from toolwise.tools.registry import Registry
 

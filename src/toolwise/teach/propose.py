@@ -19,10 +19,10 @@ from toolwise.core.types import Tool
 from toolwise.models.base import Branch, Context, LanguageModel, marker_id
 from toolwise.notation.inline import PLAIN, Notation, read_arguments, read_body, scan, write_body
 from toolwise.teach.config import Settings, ToolSettings
+from toolwise.teach.corpus.rules import Number, numbers
 from toolwise.teach.prepare import Prepared
 from toolwise.teach.prompts import Prompt
 from toolwise.teach.records import Candidate
-from toolwise.teach.rules import Number, numbers
 
 
 class Proposer(Protocol):

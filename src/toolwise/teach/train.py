@@ -45,10 +45,11 @@ from toolwise.core.errors import BadInput
 from toolwise.models.base import ScoreRequest
 from toolwise.models.tokenizers import HFTokenizer
 from toolwise.notation.inline import PLAIN, Notation
-from toolwise.teach.durable import storage
-from toolwise.teach.examples import Prepared, prepare
-from toolwise.teach.likelihood import marker_id, windows
-from toolwise.teach.network import (
+from toolwise.teach.records import Augmented
+from toolwise.teach.store.durable import storage
+from toolwise.teach.training.examples import Prepared, prepare
+from toolwise.teach.training.likelihood import marker_id, windows
+from toolwise.teach.training.network import (
     end_of_text,
     load_network,
     load_tokenizer,
@@ -57,11 +58,10 @@ from toolwise.teach.network import (
     uses_cache,
     with_lora,
 )
-from toolwise.teach.packing import PackedRows, collate, keeps_apart, order
-from toolwise.teach.records import Augmented
-from toolwise.teach.run_folder import RunFolder, folder_fingerprint, rows_fingerprint, step_of
-from toolwise.teach.train_settings import HeldOut, TrainReport, TrainSettings
-from toolwise.teach.trainer import LOG, HeldOutTrainer, Watch, held_out, losses
+from toolwise.teach.training.packing import PackedRows, collate, keeps_apart, order
+from toolwise.teach.training.run_folder import RunFolder, folder_fingerprint, rows_fingerprint, step_of
+from toolwise.teach.training.settings import HeldOut, TrainReport, TrainSettings
+from toolwise.teach.training.trainer import LOG, HeldOutTrainer, Watch, held_out, losses
 
 __all__ = ["HeldOut", "TrainReport", "TrainSettings", "hold_out", "train"]
 

@@ -16,7 +16,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from toolwise.core.errors import BadInput, Corrupt
-from toolwise.teach import shards
 from toolwise.teach.config import Control, Settings, ToolSettings
 from toolwise.teach.keep import keep, threshold
 from toolwise.teach.records import Candidate, Passage
@@ -24,7 +23,7 @@ from toolwise.teach.report.notes import notes
 from toolwise.teach.report.reasons import explain, stage_of
 from toolwise.teach.report.tally import Tally
 from toolwise.teach.report.values import CONTEXT, ReasonCount, Report, Shown, Threshold, ToolReport
-from toolwise.teach.store import Store
+from toolwise.teach.store import Store, shards
 
 
 def summarise(folder: str | os.PathLike[str], *, best: int = 10, frequent: int = 5) -> Report:

@@ -25,9 +25,9 @@ from transformers import TrainerState
 
 from toolwise.core import jsonio
 from toolwise.core.errors import BadInput, ModelUnavailable, SettingsDiffer, StorageUnavailable
-from toolwise.teach.durable import replace_file, storage, sync_folder
-from toolwise.teach.lock import Lock
-from toolwise.teach.trainer import LOG
+from toolwise.teach.store.durable import replace_file, storage, sync_folder
+from toolwise.teach.store.lock import Lock
+from toolwise.teach.training.trainer import LOG
 
 CARD = "toolwise.json"
 _RUN, _LOCK, _STATE, _MODEL, _ADAPTER = "run.json", "lock", "trainer_state.json", "model", "adapter"

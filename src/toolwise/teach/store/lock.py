@@ -11,7 +11,7 @@ from pathlib import Path
 from weakref import WeakSet
 
 from toolwise.core.errors import InProgress
-from toolwise.teach.durable import storage, write_all
+from toolwise.teach.store.durable import storage, write_all
 
 
 class Lock:

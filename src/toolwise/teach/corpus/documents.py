@@ -27,8 +27,8 @@ from toolwise.core import jsonio
 from toolwise.core.errors import BadInput, ToolwiseError
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Document
-from toolwise.teach.dates import date_in_url, partial_date
-from toolwise.teach.rows import arrow
+from toolwise.teach.corpus.dates import date_in_url, partial_date
+from toolwise.teach.store.rows import arrow
 
 _BOM = b"\xef\xbb\xbf"
 _FIELDS = ("text", "id", "date", "url", "language")

@@ -20,9 +20,9 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 
 from toolwise.core.errors import BadInput
 from toolwise.models.base import ScoreRequest
-from toolwise.teach.durable import replace_file, storage
-from toolwise.teach.likelihood import Sums, sums
-from toolwise.teach.packing import IGNORED
+from toolwise.teach.store.durable import replace_file, storage
+from toolwise.teach.training.likelihood import Sums, sums
+from toolwise.teach.training.packing import IGNORED
 
 LOG = "train_log.jsonl"
 _LOSS, _PLAIN, _DISABLED = "loss", "eval_plain", "eval_disabled"

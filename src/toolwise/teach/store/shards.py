@@ -19,9 +19,9 @@ from typing import Any, Literal, TypeVar
 
 from toolwise.core import jsonio
 from toolwise.core.errors import BadInput, Corrupt, ToolwiseError
-from toolwise.teach.durable import replace_file, storage
 from toolwise.teach.records import Augmented, Candidate, Passage
-from toolwise.teach.rows import from_parquet, to_parquet
+from toolwise.teach.store.durable import replace_file, storage
+from toolwise.teach.store.rows import from_parquet, to_parquet
 
 Kind = Literal["passages", "scored", "candidates", "augmented"]
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from toolwise.teach.examples import Example, Prepared
+from toolwise.teach.training.examples import Example, Prepared
 
 IGNORED = -100  # the label that no loss counts, by torch's convention
 

@@ -26,14 +26,12 @@ from typing import Any, TypeVar
 from toolwise.core import jsonio
 from toolwise.core.errors import BadInput, Corrupt, SettingsDiffer
 from toolwise.core.limits import LIMITS
-from toolwise.teach import shards
-from toolwise.teach.durable import TEMPORARY, replace_file, storage, sync_folder
-from toolwise.teach.journal import Journal, Recovered, recover
-from toolwise.teach.lock import Lock
-from toolwise.teach.sealed import read_sealed, seal
-from toolwise.teach.shards import KINDS, Kind, ShardInfo, put
-
-__all__ = ["Kind", "ShardInfo", "Store", "put"]
+from toolwise.teach.store import shards
+from toolwise.teach.store.durable import TEMPORARY, replace_file, storage, sync_folder
+from toolwise.teach.store.journal import Journal, Recovered, recover
+from toolwise.teach.store.lock import Lock
+from toolwise.teach.store.sealed import read_sealed, seal
+from toolwise.teach.store.shards import KINDS, Kind, ShardInfo, put
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolwise.core.errors import StorageUnavailable
-from toolwise.teach.durable import storage, sync_folder, write_all
+from toolwise.teach.store.durable import storage, sync_folder, write_all
 
 _LENGTH = struct.Struct("<I")
 _HEAD = _LENGTH.size * 2

@@ -10,7 +10,7 @@ from typing import Any
 from toolwise.core import jsonio
 from toolwise.core.errors import BadInput, Corrupt, ToolwiseError
 from toolwise.core.limits import LIMITS
-from toolwise.teach.durable import storage
+from toolwise.teach.store.durable import storage
 
 _SEAL = "sha256"
 

@@ -1,0 +1,6 @@
+"""Text in: documents read strictly, their dates, the passages they are cut into, and the rules that choose passages."""
+
+from toolwise.teach.corpus.documents import read_documents
+from toolwise.teach.corpus.passages import cut
+
+__all__ = ["cut", "read_documents"]
