@@ -1,8 +1,8 @@
 """The settings of an annotation run, typed, with the paper's numbers as defaults; read from TOML.
 
 Two presets: `paper` is the paper's method as it stands; `small` is what a model of some hundred million parameters
-needs (docs/experiments.md has the figures): fewer samples, an enumerating proposer beside the model's own, a plain
-wording of z, and a threshold that is measured instead of given.
+needs (docs/experiments.md has the figures): fewer samples, an enumerating proposer beside the model's own, a threshold
+that is measured instead of given, and weights that begin behind the space before a number.
 """
 
 from __future__ import annotations
@@ -75,14 +75,13 @@ _SMALL = {
         tau_s=0.0,
         k=8,
         m=4,
-        tau_f=Control(alpha=0.02),
+        tau_f=Control(alpha=0.02, floor=0.05),
         proposers=("lm", "enumerate"),
         rule="calculator",
-        wording="plain",
         look_ahead_guard=True,
     ),
     "Calendar": ToolSettings(
-        tau_s=0.0, k=5, m=1, tau_f=Control(alpha=0.02), rule="calendar", wording="plain", look_ahead_guard=True
+        tau_s=0.0, k=5, m=1, tau_f=Control(alpha=0.02, floor=0.05), rule="calendar", look_ahead_guard=True
     ),
 }
 PRESETS: dict[str, Settings] = {"paper": Settings(tools=_PAPER), "small": Settings(tools=_SMALL, weigh_spaces=False)}

@@ -107,7 +107,7 @@ class EnumerateProposer:
 
     name = "enumerate"
 
-    def __init__(self, tool: Tool, *, operands: int = 8, most: int = 4) -> None:
+    def __init__(self, tool: Tool, *, operands: int = 6, most: int = 2) -> None:
         """`operands`: how many distinct numbers before the position are combined; `most`: proposals a position."""
         self._tool = tool
         self._operands = operands
