@@ -134,15 +134,16 @@ class EnumerateProposer:
         """Expressions that come out at the target as it is written, those over the nearest numbers first."""
         percent = target.text.endswith("%")
         wanted = round(abs(target.value) * (100 if percent else 1), 2)
-        operands: dict[Fraction, str] = {}
+        values: dict[Fraction, str] = {}
         for number in reversed(before):
             if round(abs(number.value), 2) != wanted:  # `24 * 1` would say what the text has said before
-                operands.setdefault(abs(number.value), _plain(number))
-            if len(operands) == self._operands:
+                values.setdefault(abs(number.value), _plain(number))
+            if len(values) == self._operands:
                 break
-        found = []
-        for (a, a_text), (b, b_text) in _ordered_pairs(list(operands.items())):
-            for operator, value in _results(a, b):
+        operands, found = list(values.items()), []
+        for i, j in _nearest_pairs(len(operands)):
+            (a, a_text), (b, b_text) = operands[i], operands[j]
+            for operator, value in _results(a, b, in_order=i >= j):
                 if round(value, 2) == wanted:
                     found.append(f"{a_text} {operator} {b_text}")
             if percent and b and round(a / b * 100, 2) == wanted:
@@ -187,18 +188,18 @@ def _plain(number: Number) -> str:
     return number.text.replace(",", "").lstrip("+-−")
 
 
-def _ordered_pairs(
-    pairs: Sequence[tuple[Fraction, str]],
-) -> Iterator[tuple[tuple[Fraction, str], tuple[Fraction, str]]]:
-    """All ordered pairs, a number with itself included (6 * 6), those that were read last first."""
-    for total in range(2 * len(pairs) - 1):
-        for i in range(max(0, total - len(pairs) + 1), min(total + 1, len(pairs))):
-            yield pairs[total - i], pairs[i]
+def _nearest_pairs(count: int) -> Iterator[tuple[int, int]]:
+    """All ordered pairs of 0..count-1, equal ones included (6 * 6), those with small numbers first."""
+    for total in range(2 * count - 1):
+        for j in range(max(0, total - count + 1), min(total + 1, count)):
+            yield total - j, j
 
 
-def _results(a: Fraction, b: Fraction) -> Iterator[tuple[str, Fraction]]:
-    yield "+", a + b
-    yield "*", a * b
+def _results(a: Fraction, b: Fraction, *, in_order: bool) -> Iterator[tuple[str, Fraction]]:
+    """What a and b make; sums and products only in the order in which they stand in the text."""
+    if in_order:
+        yield "+", a + b
+        yield "*", a * b
     if a != b:  # a - a and a / a compute nothing
         yield "-", a - b
         if b:
