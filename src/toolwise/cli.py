@@ -2,17 +2,25 @@
 
 Exit codes: 0 done, 1 a call or a model failed, 2 the request cannot be used (and one line says why), 3 the machine or
 its storage failed, 130 interrupted. Nothing half-written is left behind; a long run goes on when it is started again.
+
+Not covered: an error that nobody foresaw. Its traceback is shown, since a report of it needs one.
 """
 
 from __future__ import annotations
 
+import errno
+import io
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolwise.core.errors import BadInput, ToolwiseError
+from toolwise.core.errors import BadInput, StorageUnavailable, ToolwiseError
+from toolwise.core.jsonio import printable
+from toolwise.core.limits import LIMITS
 from toolwise.core.types import CallContext, Principal
 
 if TYPE_CHECKING:
@@ -34,6 +42,9 @@ app.add_typer(eval_app, name="eval")
 app.add_typer(bench_app, name="bench")
 
 _EXIT = {"user": 2, "operator": 3}
+_GO_ON = ("annotate", "train", "demo", "pull")  # keep what they finished, so the same command goes on
+# Of the system's refusals, those that say something about the machine and not about this program.
+_MACHINE = ("EACCES", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EPERM", "EROFS")
 
 ModelOption = Annotated[
     str, typer.Option("--model", "-m", help="A pulled name (smollm2-135m), a folder, or a hub id (owner/name).")
@@ -44,15 +55,52 @@ DEFAULT_MODEL = "smollm2-135m"
 
 
 def main() -> None:
-    """The entry point: an error of ours is one clear line and an exit code."""
+    """The entry point: whatever stops a command is one line on standard error and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character gets its escape
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(_run())
+
+
+def _run() -> int:
     try:
-        app()
+        status = app(standalone_mode=False) or 0
+        if sys.stdout:  # there is none where it was closed before we began
+            sys.stdout.flush()
     except ToolwiseError as error:
-        print(f"toolwise: {error} [{error.code}]", file=sys.stderr)
-        sys.exit(_EXIT.get(error.actor, 1))
+        return _say(str(error), error.code, _EXIT.get(error.actor, 1))
+    except typer.TyperException as error:  # the command line itself; without arguments the help has been shown
+        text, context = error.format_message(), getattr(error, "ctx", None)
+        help_ = f"{context.command_path if context else 'toolwise'} --help"
+        return _say(f"{text.rstrip('.')} (see {help_}).", BadInput.code, 2) if text else 2
     except BrokenPipeError:  # the reader of our output has gone; nobody is left to tell
-        sys.stderr.close()
-        sys.exit(1)
+        _stop_writing()
+        return 1
+    except MemoryError:
+        return _say("There is not enough memory; use a smaller model or fewer workers.", "out_of_memory", 3)
+    except OSError as error:
+        if errno.errorcode.get(error.errno or 0) not in _MACHINE:
+            raise
+        _stop_writing()
+        where = f" {str(error.filename)!r}" if error.filename is not None else " the output"
+        return _say(f"Cannot use{where}: {error.strerror}.", StorageUnavailable.code, 3)
+    if status == 130:
+        goes_on = sys.argv[1:2] and sys.argv[1] in _GO_ON
+        kept = " What was finished is kept; the same command goes on from there." if goes_on else ""
+        return _say(f"Interrupted.{kept}", "interrupted", 130)
+    return int(status)
+
+
+def _say(text: str, code: str, status: int) -> int:
+    """One line, whatever names of files or models it quotes."""
+    print(f"toolwise: {printable(text, len(text))} [{code}]", file=sys.stderr)
+    return status
+
+
+def _stop_writing() -> None:
+    """Give standard output up, so that Python does not try it again and complain when it ends."""
+    with suppress(io.UnsupportedOperation):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @app.command()
@@ -149,10 +197,10 @@ def generate(
     top_k: Annotated[
         int, typer.Option(min=1, help="Start a call when its marker is among the k likeliest tokens.")
     ] = 10,
-    max_calls: Annotated[int, typer.Option(min=0)] = 1,
-    max_tokens: Annotated[int, typer.Option(min=1)] = 64,
+    max_calls: Annotated[int, typer.Option(min=0, help="Run at most so many calls.")] = 1,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Sample at most so many tokens.")] = 64,
     temperature: Annotated[float, typer.Option(min=0, help="0 is greedy.")] = 0.0,
-    seed: int = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the sampling, where the temperature is above 0.")] = 0,
     today: Annotated[str | None, typer.Option(help="The date that the calendar gives, as 2023-01-30.")] = None,
     stop: Annotated[list[str] | None, typer.Option(help="Stop before this text; may be given again.")] = None,
     as_json: JsonOption = False,
@@ -166,9 +214,7 @@ def generate(
     from toolwise.models.load import load_model
     from toolwise.tools.builtin import builtin_registry
 
-    text = sys.stdin.read() if prompt in (None, "-") else str(prompt)
-    if not text:
-        raise BadInput("There is no text to continue: give a prompt, or write one to standard input.")
+    text = _prompt(prompt)
     gate = offline_gate(builtin_registry(_names(tools)))
     context = CallContext(Principal("local"), "generate", today=today)
     settings = DecodeSettings(not disabled, top_k, max_calls, max_tokens, temperature, seed, tuple(stop or ()))
@@ -200,7 +246,7 @@ def demo(
 def eval_filter(
     data: Annotated[Path, typer.Option(help="GSM8K's training file with its calculator annotations (.jsonl, .gz).")],
     model: ModelOption = DEFAULT_MODEL,
-    problems: Annotated[int, typer.Option(min=1)] = 40,
+    problems: Annotated[int, typer.Option(min=1, help="How many to read, from the first on.")] = 40,
     wording: Annotated[str, typer.Option(help="notation (the paper's) or plain.")] = "notation",
     separator: Annotated[str, typer.Option(help="What stands between z and the text.")] = "\n",
     weigh_spaces: Annotated[bool, typer.Option(help="Whether a lone space before a number carries weight.")] = True,
@@ -279,13 +325,14 @@ def _console() -> Console:
 
 
 def _bar() -> ProgressBar:
-    """A progress bar on standard error."""
+    """A progress bar on standard error where that is a terminal; it goes when it is done, or when an error comes."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Bar(*columns, console=Console(stderr=True))
+    console = Console(stderr=True)
+    return Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def _stages(bar: ProgressBar) -> Progress:
@@ -307,8 +354,27 @@ def _write(file: Path, text: str) -> None:
         raise BadInput(f"Cannot write {file}: {error.strerror}.") from error
 
 
+def _prompt(given: str | None) -> str:
+    """The text to continue: what was given, or all of standard input; UTF-8 whatever the locale says."""
+    if given is not None and given != "-":
+        data = given.encode(errors="surrogateescape")  # bytes that are no text come in as surrogates
+    else:
+        data = sys.stdin.buffer.read(LIMITS.document_bytes + 1) if sys.stdin else b""
+    if not data:
+        raise BadInput("There is no text to continue: give a prompt, or write one to standard input.")
+    if len(data) > LIMITS.document_bytes:
+        raise BadInput(f"The text to continue has more than {LIMITS.document_bytes} bytes; give a shorter one.")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"The text to continue is not UTF-8 at byte {error.start}; convert it.") from error
+
+
 def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise BadInput("Name at least one tool, such as Calculator.")
+    return names
 
 
 def _numbers(text: str) -> tuple[float, ...]:
