@@ -4,13 +4,16 @@ from collections import Counter
 
 import pytest
 
+from toolwise.core.errors import BadInput
 from toolwise.models.scripted import ScriptedModel
 from toolwise.teach.config import load_settings
 from toolwise.teach.prepare import prepare
 from toolwise.teach.prompts import CALCULATOR as PROMPT
+from toolwise.teach.prompts import CALENDAR as CALENDAR_PROMPT
 from toolwise.teach.propose import EnumerateProposer, LMProposer
 from toolwise.teach.records import Passage
 from toolwise.tools.calculator import CALCULATOR
+from toolwise.tools.calendar import CALENDAR
 
 TEXT = "Two hats cost 21 each, so both cost 42 crowns."
 
@@ -21,7 +24,7 @@ def caller(body):
     def script(text):
         if text.endswith("both cost"):
             return f" [{body}"
-        head, bracket, written = text.rpartition(" [")
+        _, bracket, written = text.rpartition(" [")
         if bracket and body.startswith(written) and "\n" not in written:
             return body[len(written) :]
         return TEXT[len(text.rpartition("\n")[2]) :]
@@ -86,6 +89,19 @@ def test_a_position_whose_loss_is_below_the_threshold_is_dropped_before_sampling
     assert [row.reason for row in rows] == ["bound"] * 3
     sampled = model.usage.forwards - before
     assert sampled == 2, "one pass for the losses, one for the marker; nothing was sampled"
+
+
+def test_for_a_tool_without_arguments_the_model_says_only_where():
+    model = caller("nonsense")
+    settings = load_settings("paper", ("Calendar",))
+    own = settings.tools["Calendar"].model_copy(update={"k": 2, "tau_s": 0.0, "tau_f": 0.001})
+    settings = settings.model_copy(update={"tools": {"Calendar": own}})
+    (prepared,) = prepare([Passage("p", "p", 0, TEXT)], model)
+    rows = LMProposer(model, CALENDAR, CALENDAR_PROMPT, settings, sampled=False).propose(prepared)
+    assert [(row.body, row.reason, row.proposer) for row in rows] == [("Calendar()", None, "lm_positions")] * 2
+    assert "both cost" in {TEXT[: row.offset][-9:] for row in rows}
+    with pytest.raises(BadInput, match="must be sampled"):
+        LMProposer(model, CALCULATOR, PROMPT, settings_with(), sampled=False)
 
 
 def enumerated(text):

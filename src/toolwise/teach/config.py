@@ -38,7 +38,7 @@ class ToolSettings(_Frozen):
     k: Annotated[int, Field(ge=1)] = 5
     m: Annotated[int, Field(ge=1)] = 5
     tau_f: Annotated[float, Field(gt=0)] | Control = 1.0
-    proposers: tuple[Literal["lm", "enumerate"], ...] = ("lm",)
+    proposers: tuple[Literal["lm", "lm_positions", "enumerate"], ...] = ("lm",)
     rule: Literal["always", "calculator", "calendar"] = "always"
     wording: Literal["notation", "plain"] = "notation"
     look_ahead_guard: bool = False
@@ -81,7 +81,12 @@ _SMALL = {
         look_ahead_guard=True,
     ),
     "Calendar": ToolSettings(
-        tau_s=0.0, k=5, m=1, tau_f=Control(alpha=0.02, floor=0.05), rule="calendar", look_ahead_guard=True
+        tau_s=0.0,
+        k=10,
+        tau_f=Control(alpha=0.02, floor=0.05),
+        proposers=("lm_positions",),
+        rule="calendar",
+        look_ahead_guard=True,
     ),
 }
 PRESETS: dict[str, Settings] = {"paper": Settings(tools=_PAPER), "small": Settings(tools=_SMALL, weigh_spaces=False)}

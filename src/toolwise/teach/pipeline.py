@@ -106,6 +106,7 @@ class Pipeline:
         tool, own, all_ = registry.resolve(name), self._settings.tools[name], self._settings
         makers: Mapping[str, Callable[[], Proposer]] = {
             "lm": lambda: LMProposer(self._model, tool, prompt, all_, self._notation),
+            "lm_positions": lambda: LMProposer(self._model, tool, prompt, all_, self._notation, sampled=False),
             "enumerate": lambda: EnumerateProposer(tool),
         }
         plain = own.wording == "plain"

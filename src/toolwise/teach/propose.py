@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Protocol
 
-from toolwise.core.errors import InvalidArguments, MalformedCall
+from toolwise.core.errors import BadInput, InvalidArguments, MalformedCall
 from toolwise.core.limits import LIMITS
 from toolwise.core.types import Tool
 from toolwise.models.base import Branch, Context, LanguageModel, marker_id
@@ -35,13 +35,25 @@ class Proposer(Protocol):
 
 
 class LMProposer:
-    """The paper's sampling, for one tool."""
+    """The paper's sampling, for one tool. With `sampled` False the model only says where to call.
 
-    name = "lm"
+    That is enough for a tool without arguments: there is one call to write, and a small model would seldom write it.
+    """
 
     def __init__(
-        self, model: LanguageModel, tool: Tool, prompt: Prompt, settings: Settings, notation: Notation = PLAIN
+        self,
+        model: LanguageModel,
+        tool: Tool,
+        prompt: Prompt,
+        settings: Settings,
+        notation: Notation = PLAIN,
+        *,
+        sampled: bool = True,
     ) -> None:
+        if not sampled and tool.parameters.get("properties"):
+            raise BadInput(f"{tool.name} takes arguments, so its calls must be sampled; use the proposer `lm`.")
+        self.name = "lm" if sampled else "lm_positions"
+        self._sampled = sampled
         self._model = model
         self._tool = tool
         self._prompt = prompt
@@ -52,8 +64,8 @@ class LMProposer:
         self._head = model.tokenizer.begin + model.tokenizer.encode(prompt.head())
 
     def propose(self, prepared: Prepared) -> list[Candidate]:
-        body = self._model.tokenizer.encode(self._prompt.body(prepared.passage.text))
-        context = Context(self._head, body, prepared.ids)
+        shown = self._model.tokenizer.encode(self._prompt.body(prepared.passage.text))
+        context = Context(self._head, shown, prepared.ids)
         probs = self._model.marker_probs([context], self._open[0])[0]
         chosen, candidates = [], []
         for position in self._positions(prepared, probs.tolist()):
@@ -62,6 +74,9 @@ class LMProposer:
                 candidates.append(self._candidate(prepared, position, "", probs[position], "bound"))
             else:
                 chosen.append(position)
+        if not self._sampled:
+            body = write_body(self._tool, {}, self._notation)
+            return candidates + [self._candidate(prepared, i, body, float(probs[i]), None) for i in chosen]
         branches = self._model.branch(
             context,
             chosen,
