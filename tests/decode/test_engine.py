@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toolwise.core.errors import ToolFailed
+from toolwise.core.errors import ModelUnavailable, ToolFailed
 from toolwise.core.types import CallContext, Effect, Principal
 from toolwise.decode.engine import CallEnded, CallStarted, DecodeSettings, Stop, Text, generate
 from toolwise.gate.audit import Audit
@@ -45,6 +45,13 @@ def results(events):
     return [e.result for e in events if isinstance(e, CallEnded)]
 
 
+def watched(model):
+    """A function that gives the session which the model opened last."""
+    sessions, original = [], model.session
+    model.session = lambda ids: sessions.append(original(ids)) or sessions[-1]
+    return lambda: sessions[-1]
+
+
 SUM = follows(("cost", " [Calculator(2 * 21) ->"), ("-> 42]", " 42 crowns."))
 
 
@@ -78,6 +85,25 @@ def test_a_token_that_reaches_past_the_arrow_is_taken_back():
     tokenizer = ScriptedTokenizer((" [", " -> 9999"))
     greedy = follows(("cost", " [Calculator(2 * 21) -> 9999"), ("-> 42]", " 42."))
     assert shown(run(ScriptedModel(greedy, tokenizer), "Two hats cost")) == " [Calculator(2 * 21) -> 42] 42."
+
+
+def test_a_character_that_was_begun_before_the_marker_is_neither_lost_nor_doubled():
+    class Seam(ScriptedTokenizer):
+        """One token is the second half of `é` and the open marker."""
+
+        def __init__(self):
+            super().__init__()
+            self.seam, self.size = self.size, self.size + 1
+
+        def bytes_of(self, token):
+            return b"\xa9 [" if token == self.seam else super().bytes_of(token)
+
+    script = follows((" [", "Calculator(1 + 1) ->"), ("-> 2]", "."))
+    tokenizer = Seam()
+    model = ScriptedModel(lambda text: (0xC3, tokenizer.seam) if text.endswith("caf") else script(text), tokenizer)
+    session = watched(model)
+    assert shown(run(model, "caf")) == "é [Calculator(1 + 1) -> 2]."
+    assert model.tokenizer.decode(session().ids) == "café [Calculator(1 + 1) -> 2]."
 
 
 def test_a_call_closed_without_an_arrow_is_executed_all_the_same():
@@ -146,6 +172,15 @@ def test_an_unknown_tool_is_a_result_and_the_answer_goes_on():
     events = run(ScriptedModel(unknown), "It cost")
     assert [r.code for r in results(events)] == ["unknown_tool"]
     assert shown(events).endswith("] unknown.")
+    assert events[-1].reason == "end"
+
+
+@pytest.mark.parametrize("body", ["Calculator(1 + 1)(2)", "Calculator(1 + ) 1)", "Calculator(1 + 1) + (2)"])
+def test_a_call_that_no_parser_reads_is_a_result_and_the_answer_goes_on(body):
+    events = run(ScriptedModel(follows(("cost", f" [{body} ->"), ("]", " so much."))), "It cost")
+    assert [r.code for r in results(events)] == ["malformed_call"]
+    assert shown(events).startswith(f" [{body} -> Error (malformed_call)")
+    assert shown(events).endswith("] so much.")
     assert events[-1].reason == "end"
 
 
@@ -243,3 +278,20 @@ def test_a_stop_string_ends_the_answer_before_it():
     )
     assert shown(events) == " one."
     assert events[-1].reason == "stop"
+
+
+def test_a_stop_string_that_a_longer_one_begins_with_stops_at_the_end_of_the_answer_too():
+    settings = DecodeSettings(start_top_k=1, stop=("ne.", "ne.\n"))
+    events = run(ScriptedModel(follows(("x", " one."))), "x", settings=settings)
+    assert shown(events) == " o"
+    assert events[-1].reason == "stop"
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_model_without_finite_logits_is_an_error_of_ours(temperature):
+    class Broken(ScriptedModel):
+        def _next(self, ids):
+            return np.full(self.tokenizer.size, np.nan, dtype=np.float32)
+
+    with pytest.raises(ModelUnavailable, match="finite"):
+        run(Broken(lambda text: ""), "x", settings=DecodeSettings(start_top_k=1, temperature=temperature))

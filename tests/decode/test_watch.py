@@ -65,7 +65,7 @@ def test_a_call_that_grows_over_the_bound_is_reported_and_its_text_released():
 
 def test_a_line_end_inside_a_call_breaks_it_off_and_releases_its_text():
     out = watch(["x [Calculator(1 +\nnew line"])
-    assert out == ["x", Met("Calculator(1 +\nnew line", False, 1), " [Calculator(1 +\nnew line"]
+    assert out == ["x", Met("Calculator(1 +", False, 1), " [Calculator(1 +\nnew line"]
 
 
 @pytest.mark.case("J3")
@@ -90,3 +90,21 @@ def test_no_character_of_text_is_lost_or_invented(pieces):
         assert text.startswith(shown)
         assert text[ending.began :].startswith(" [")
         assert shown == text[: ending.began]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r"])
+def test_a_parenthesis_on_the_next_line_makes_no_call_of_a_bracket(line_end):
+    text = f" [note{line_end}(see below)"
+    assert watch([text]) == [text]
+
+
+def test_a_space_behind_the_open_marker_makes_it_text_in_one_piece_too():
+    text = " [ Calculator(1+1) -> 2]"
+    assert watch([text]) == watch(list(text)) == [text]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet=" [](A1->\n\r\\", max_size=30))
+def test_how_the_stream_is_cut_changes_nothing(text):
+    small = Limits(call_chars=12)
+    assert watch([text], limits=small) == watch(list(text), limits=small)

@@ -56,7 +56,7 @@ class Limits:
     cached_results: int = 100_000  # of pure tools, in one worker; some 200 bytes each
 
     # Decoding
-    generated_tokens: int = 512
+    generated_tokens: int = 128  # of one answer, unless the caller says how many; ten seconds on a CPU
 
 
 LIMITS = Limits()

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from toolwise.core.errors import ModelUnavailable
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import CallContext, Result, WrittenCall
 from toolwise.decode.stream import TextStream
@@ -23,7 +24,7 @@ from toolwise.decode.watch import CallWatcher, Halt, Met
 from toolwise.gate.gate import Gate
 from toolwise.models.base import Floats, LanguageModel, Session, marker_id
 from toolwise.models.sampling import softmax
-from toolwise.notation.inline import PLAIN, Notation, write_call
+from toolwise.notation.inline import PLAIN, Notation
 from toolwise.notation.pieces import call_segments
 from toolwise.notation.segments import Segment, encode
 
@@ -76,7 +77,7 @@ class DecodeSettings:
     enabled: bool = True
     start_top_k: int = 10
     max_calls: int = 1
-    max_tokens: int = 128
+    max_tokens: int = LIMITS.generated_tokens
     temperature: float = 0.0
     seed: int = 0
     stop: tuple[str, ...] = ()
@@ -95,7 +96,12 @@ def generate(
     notation: Notation = PLAIN,
     limits: Limits = LIMITS,
 ) -> Iterator[Event]:
-    """Continue `prompt`, yielding events as they happen; the last one is a Stop."""
+    """Continue `prompt`, yielding events as they happen; the last one is a Stop.
+
+    Raises BadInput for an open marker that is not one token of this model, and for a prompt that is empty where the
+    model has no BOS; ModelUnavailable for a model that gives no finite numbers. A call that fails raises nothing: it is
+    a result.
+    """
     answer = _Answer(model, prompt, settings, notation, limits)
     reason, calls = "length", 0
     while answer.sampled < settings.max_tokens:
@@ -123,6 +129,8 @@ def generate(
         elif isinstance(event, Met):  # the answer ended inside a call
             _, result = yield from _execute(event, gate, context, calls)
             yield CallEnded(result, "")
+        else:
+            reason = "stop"
     yield Stop(reason, answer.sampled, answer.fed)
 
 
@@ -155,8 +163,10 @@ class _Answer:
         return len(self._session.ids)
 
     def choose(self, *, may_call: bool) -> int:
-        """The next token, by the start rule first."""
+        """The next token, by the start rule first. Raises ModelUnavailable where the model gives no numbers."""
         logits = self._session.logits()
+        if not np.isfinite(logits.max()):
+            raise ModelUnavailable("The model gives no finite numbers; load it in float32, or mend its weights.")
         if self._watcher.in_call:
             return _draw(logits, self._settings.temperature, self._random)
         if not may_call:
@@ -168,7 +178,8 @@ class _Answer:
 
     def write(self, token: int) -> list[str | Met | Halt]:
         """Append a sampled token; what it completes."""
-        self._tokens.append((self._characters, len(self._session.ids)))
+        if self._stream.whole:  # nothing can be put in the place of half a character
+            self._tokens.append((self._characters, len(self._session.ids)))
         self._session.feed([token])
         self.sampled += 1
         piece = self._stream.push(token)
@@ -180,12 +191,13 @@ class _Answer:
         """Put the call with its result into the context, in place of what was sampled of it."""
         offset, keep = max((t for t in self._tokens if t[0] <= met.began), key=lambda t: t[1])
         lead = Segment(self._text[offset : met.began])  # text of the token in which the marker began
-        canonical, _ = encode([lead, *call_segments(met.body, result.text, self._notation)], self._tokenizer)
+        call = call_segments(met.body, result.text, self._notation)
+        canonical, _ = encode([lead, *call], self._tokenizer)
         agreed = _agreed(self._session.ids[keep:], canonical)
         self._session.rewind(keep + agreed)
         self._session.feed(canonical[agreed:])
         self._start()
-        return write_call(met.body, result.text, self._notation)
+        return "".join(piece.text for piece in call)  # `write_call` would refuse a body that the gate refused
 
     def flush(self) -> list[str | Met | Halt]:
         return [*self._watcher.push(self._stream.flush()), *self._watcher.flush()]

@@ -12,6 +12,11 @@ class TextStream:
         self._tokenizer = tokenizer
         self._pending: list[int] = []
 
+    @property
+    def whole(self) -> bool:
+        """Whether no character is only half there."""
+        return not self._pending
+
     def push(self, token: int) -> str:
         self._pending.append(token)
         text = self._tokenizer.decode(self._pending)

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.notation.inline import Notation, scan
+from toolwise.notation.markers import NAME
 from toolwise.notation.matcher import Matcher
 
-_CALL_SO_FAR = re.compile(r"(?:[A-Za-z_][A-Za-z0-9_.-]{0,63}(?:\(.*)?)?\Z", re.DOTALL)
-_CALL = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}\(.*\)\Z", re.DOTALL)
+_CALL_SO_FAR = re.compile(rf"(?:{NAME.pattern}(?:\(.*)?)?\Z", re.DOTALL)
+_CALL = re.compile(rf"{NAME.pattern}\(.*\)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +87,17 @@ class CallWatcher:
     def _judge(self, found: list[str | Met | Halt]) -> str | None:
         """Look at the call so far. Returns text that was taken for a call and must be read again as text, or None."""
         assert self._call is not None
-        call, self._matcher = self._call, Matcher(self._markers)
-        end = scan(call, self._notation)
-        too_long = len(call) > self._limits.call_chars
-        if end is None and not too_long and _CALL_SO_FAR.match(call):
+        call, end = self._call, scan(self._call, self._notation)
+        written = call if end is None else call[: end.at]
+        begun, too_long = _CALL_SO_FAR.match(written), len(written) > self._limits.call_chars
+        if end is None and begun and not too_long:
             return None
-        if end is not None and end.kind != "newline" and _CALL.match(call[: end.at].strip()):
-            found.append(Met(call[: end.at].strip(), True, self._began))
+        if end is not None and end.kind != "newline" and not too_long and _CALL.match(written):
+            found.append(Met(written, True, self._began))
             return None
-        if _CALL_SO_FAR.match(call.split("\n", 1)[0]) and "(" in call and (too_long or end is not None):
-            found.append(Met(call, False, self._began))
+        if begun and "(" in written:
+            found.append(Met(written[: self._limits.call_chars], False, self._began))
         found.append(self._notation.open)
-        self._call = None
+        self._call, self._matcher = None, Matcher(self._markers)
         self._read -= len(call)
         return call

@@ -49,8 +49,13 @@ class ScriptedTokenizer:
         return tuple(ids)
 
     def decode(self, ids: Sequence[int]) -> str:
-        data = b"".join(bytes([i]) if i < END else self.pieces[i - END - 1].encode() for i in ids if i != END)
-        return data.decode(errors="replace")
+        return b"".join(map(self.bytes_of, ids)).decode(errors="replace")
+
+    def bytes_of(self, token: int) -> bytes:
+        """What one token stands for, which may be a part of a character."""
+        if token == END:
+            return b""
+        return bytes([token]) if token < END else self.pieces[token - END - 1].encode()
 
 
 class ScriptedModel(PlainModel):
