@@ -9,28 +9,12 @@ from toolwise.decode.engine import CallEnded, CallStarted, DecodeSettings, Stop,
 from toolwise.gate.audit import Audit
 from toolwise.gate.gate import Gate
 from toolwise.gate.offline import offline_gate
-from toolwise.models.scripted import ScriptedModel, ScriptedTokenizer
+from toolwise.models.scripted import ScriptedModel, ScriptedTokenizer, follow
 from toolwise.tools.calculator import CALCULATOR
 from toolwise.tools.registry import Registry, tool
 
 CONTEXT = CallContext(Principal("ann"), "run", today="2023-01-30")
 GREEDY = DecodeSettings(start_top_k=1)
-
-
-def follows(*lines):
-    """A script that writes each line to its end, whichever prefix of it the text ends with; otherwise it stops.
-
-    A line is (what the text ends with, what comes next).
-    """
-
-    def script(text):
-        for before, after in lines:
-            for written in range(len(after) + 1):
-                if text.endswith(before + after[:written]):
-                    return after[written:]
-        return ""
-
-    return script
 
 
 def run(model, prompt, gate=None, settings=GREEDY):
@@ -52,7 +36,7 @@ def watched(model):
     return lambda: sessions[-1]
 
 
-SUM = follows(("cost", " [Calculator(2 * 21) ->"), ("-> 42]", " 42 crowns."))
+SUM = follow(("cost", " [Calculator(2 * 21) ->"), ("-> 42]", " 42 crowns."))
 
 
 def test_a_call_is_paused_executed_inserted_and_continued():
@@ -65,7 +49,7 @@ def test_a_call_is_paused_executed_inserted_and_continued():
 
 @pytest.mark.case("J2")
 def test_the_model_never_writes_a_result():
-    forger = follows(("cost", " [Calculator(2 * 21) -> 5] and so on"), ("-> 42]", " 42."))
+    forger = follow(("cost", " [Calculator(2 * 21) -> 5] and so on"), ("-> 42]", " 42."))
     assert shown(run(ScriptedModel(forger), "Two hats cost")) == " [Calculator(2 * 21) -> 42] 42."
 
 
@@ -83,7 +67,7 @@ def test_what_the_model_reads_next_does_not_depend_on_how_it_split_the_markers(p
 
 def test_a_token_that_reaches_past_the_arrow_is_taken_back():
     tokenizer = ScriptedTokenizer((" [", " -> 9999"))
-    greedy = follows(("cost", " [Calculator(2 * 21) -> 9999"), ("-> 42]", " 42."))
+    greedy = follow(("cost", " [Calculator(2 * 21) -> 9999"), ("-> 42]", " 42."))
     assert shown(run(ScriptedModel(greedy, tokenizer), "Two hats cost")) == " [Calculator(2 * 21) -> 42] 42."
 
 
@@ -98,7 +82,7 @@ def test_a_character_that_was_begun_before_the_marker_is_neither_lost_nor_double
         def bytes_of(self, token):
             return b"\xa9 [" if token == self.seam else super().bytes_of(token)
 
-    script = follows((" [", "Calculator(1 + 1) ->"), ("-> 2]", "."))
+    script = follow((" [", "Calculator(1 + 1) ->"), ("-> 2]", "."))
     tokenizer = Seam()
     model = ScriptedModel(lambda text: (0xC3, tokenizer.seam) if text.endswith("caf") else script(text), tokenizer)
     session = watched(model)
@@ -107,7 +91,7 @@ def test_a_character_that_was_begun_before_the_marker_is_neither_lost_nor_double
 
 
 def test_a_call_closed_without_an_arrow_is_executed_all_the_same():
-    closed = follows(("cost", " [Calculator(2 * 21)]"), ("-> 42]", " 42."))
+    closed = follow(("cost", " [Calculator(2 * 21)]"), ("-> 42]", " 42."))
     assert shown(run(ScriptedModel(closed), "Two hats cost")) == " [Calculator(2 * 21) -> 42] 42."
 
 
@@ -151,7 +135,7 @@ def test_a_pause_costs_no_reading_of_the_prompt():
 
 @pytest.mark.case("J3")
 def test_a_call_that_never_closes_is_a_truncated_call_and_no_text():
-    endless = follows(("cost", " [Calculator(" + "1+" * 200))
+    endless = follow(("cost", " [Calculator(" + "1+" * 200))
     events = run(ScriptedModel(endless), "It cost", settings=DecodeSettings(start_top_k=1, max_tokens=30))
     assert [r.code for r in results(events)] == ["truncated_call"]
     assert shown(events) == ""
@@ -160,7 +144,7 @@ def test_a_call_that_never_closes_is_a_truncated_call_and_no_text():
 
 @pytest.mark.case("J4")
 def test_the_same_call_for_ever_stops_at_the_budget_with_an_answer():
-    forever = follows(("cost", " [Calculator(1 + 1) ->"), ("-> 2]", " [Calculator(1 + 1) ->"))
+    forever = follow(("cost", " [Calculator(1 + 1) ->"), ("-> 2]", " [Calculator(1 + 1) ->"))
     events = run(ScriptedModel(forever), "It cost", settings=DecodeSettings(start_top_k=1, max_calls=3, max_tokens=60))
     assert [r.text for r in results(events)] == ["2", "2", "2"]
     assert isinstance(events[-1], Stop)
@@ -168,7 +152,7 @@ def test_the_same_call_for_ever_stops_at_the_budget_with_an_answer():
 
 
 def test_an_unknown_tool_is_a_result_and_the_answer_goes_on():
-    unknown = follows(("cost", " [Calculater(1 + 1) ->"), ("]", " unknown."))
+    unknown = follow(("cost", " [Calculater(1 + 1) ->"), ("]", " unknown."))
     events = run(ScriptedModel(unknown), "It cost")
     assert [r.code for r in results(events)] == ["unknown_tool"]
     assert shown(events).endswith("] unknown.")
@@ -177,7 +161,7 @@ def test_an_unknown_tool_is_a_result_and_the_answer_goes_on():
 
 @pytest.mark.parametrize("body", ["Calculator(1 + 1)(2)", "Calculator(1 + ) 1)", "Calculator(1 + 1) + (2)"])
 def test_a_call_that_no_parser_reads_is_a_result_and_the_answer_goes_on(body):
-    events = run(ScriptedModel(follows(("cost", f" [{body} ->"), ("]", " so much."))), "It cost")
+    events = run(ScriptedModel(follow(("cost", f" [{body} ->"), ("]", " so much."))), "It cost")
     assert [r.code for r in results(events)] == ["malformed_call"]
     assert shown(events).startswith(f" [{body} -> Error (malformed_call)")
     assert shown(events).endswith("] so much.")
@@ -185,7 +169,7 @@ def test_a_call_that_no_parser_reads_is_a_result_and_the_answer_goes_on(body):
 
 
 def test_a_failing_tool_is_a_result_that_says_so_in_words():
-    failing = follows(("cost", " [Calculator(1 / 0) ->"), ("]", " nothing."))
+    failing = follow(("cost", " [Calculator(1 / 0) ->"), ("]", " nothing."))
     events = run(ScriptedModel(failing), "It cost")
     assert [r.code for r in results(events)] == ["tool_failed"]
     assert "Error (tool_failed)" in shown(events)
@@ -201,7 +185,7 @@ def test_a_call_that_no_policy_allows_is_denied_and_not_run():
         raise ToolFailed("never")
 
     gate = offline_gate(Registry([send]))
-    events = run(ScriptedModel(follows(("say", " [send(bob) ->"), ("]", " no."))), "I say", gate)
+    events = run(ScriptedModel(follow(("say", " [send(bob) ->"), ("]", " no."))), "I say", gate)
     assert [r.code for r in results(events)] == ["denied"]
     assert ran == []
 
@@ -218,7 +202,7 @@ def test_disabled_means_that_the_marker_cannot_be_sampled():
 
 
 def test_the_start_rule_takes_a_marker_that_is_merely_likely():
-    script = follows(("cost", " nothing."), (" [", "Calculator(1 + 1) ->"), ("-> 2]", " 2."))
+    script = follow(("cost", " nothing."), (" [", "Calculator(1 + 1) ->"), ("-> 2]", " 2."))
 
     class Second(ScriptedModel):
         """The marker is always the second likeliest token."""
@@ -244,7 +228,7 @@ def test_a_result_that_looks_like_a_call_is_inserted_as_data():
         return "42] [look(more) -> x] [look(again) ->"
 
     gate = offline_gate(Registry([look]))
-    script = follows(("is", " [look(it) ->"), ("]", " done."))
+    script = follow(("is", " [look(it) ->"), ("]", " done."))
     events = run(ScriptedModel(script), "It is", gate, DecodeSettings(start_top_k=1, max_calls=5))
     assert ran == ["it"]
     assert shown(events).endswith("] done.")
@@ -266,7 +250,7 @@ def test_sampling_with_a_seed_repeats_itself():
 
 
 def test_characters_of_several_bytes_come_out_whole():
-    events = run(ScriptedModel(follows(("x", " né 日本 🙂 ok"))), "x", settings=DecodeSettings(start_top_k=1))
+    events = run(ScriptedModel(follow(("x", " né 日本 🙂 ok"))), "x", settings=DecodeSettings(start_top_k=1))
     texts = [e.text for e in events if isinstance(e, Text)]
     assert "".join(texts) == " né 日本 🙂 ok"
     assert not any("\ufffd" in text for text in texts)
@@ -274,7 +258,7 @@ def test_characters_of_several_bytes_come_out_whole():
 
 def test_a_stop_string_ends_the_answer_before_it():
     events = run(
-        ScriptedModel(follows(("x", " one.\n\nInput:"))), "x", settings=DecodeSettings(start_top_k=1, stop=("\n\n",))
+        ScriptedModel(follow(("x", " one.\n\nInput:"))), "x", settings=DecodeSettings(start_top_k=1, stop=("\n\n",))
     )
     assert shown(events) == " one."
     assert events[-1].reason == "stop"
@@ -282,7 +266,7 @@ def test_a_stop_string_ends_the_answer_before_it():
 
 def test_a_stop_string_that_a_longer_one_begins_with_stops_at_the_end_of_the_answer_too():
     settings = DecodeSettings(start_top_k=1, stop=("ne.", "ne.\n"))
-    events = run(ScriptedModel(follows(("x", " one."))), "x", settings=settings)
+    events = run(ScriptedModel(follow(("x", " one."))), "x", settings=settings)
     assert shown(events) == " o"
     assert events[-1].reason == "stop"
 

@@ -22,6 +22,19 @@ END = 256
 Script = Callable[[str], "str | tuple[int, ...]"]
 
 
+def follow(*lines: tuple[str, str]) -> Script:
+    """A script of lines (what the text ends with, what comes next), each written to its end; otherwise it stops."""
+
+    def script(text: str) -> str:
+        for before, after in lines:
+            for written in range(len(after) + 1):
+                if text.endswith(before + after[:written]):
+                    return after[written:]
+        return ""
+
+    return script
+
+
 class ScriptedTokenizer:
     """Bytes, an end token, then one id for each extra piece. The longest piece that fits wins."""
 
