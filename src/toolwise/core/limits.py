@@ -19,8 +19,8 @@ class Limits:
     json_size: int = 16 * 1024**2  # values and characters written as one text; a part shared often multiplies
 
     # Tool definitions
-    schema_bytes: int = 64 * 1024
-    schema_depth: int = 16
+    schema_bytes: int = 64 * 1024  # of one tool; as much as its arguments may take
+    schema_depth: int = 16  # levels of objects and lists; one of arguments takes two, and no tool nests eight
     schema_parts: int = 4_096  # objects and lists once every $ref is written out; twenty $refs can make a million
     problem_steps: int = 16_384  # schema parts times argument values up to which every problem is looked for
     name_chars: int = 64  # what the wire formats allow
@@ -33,13 +33,13 @@ class Limits:
 
     # Calls
     call_chars: int = 4_096  # the text of one inline call before it counts as never closed
-    calls_per_run: int = 64
+    calls_per_run: int = 64  # an answer takes a few; a model that calls for ever is stopped
     call_seconds: float = 10.0  # one call, from the slot to the result
     grace_seconds: float = 0.5  # between the deadline and the death of the child
     result_bytes: int = 1024 * 1024  # kept of one result
     result_chars: int = 16 * 1024  # shown to the model; it also ends up in the context window
     child_memory_bytes: int = 2 * 1024**3  # address space that a child may add
-    child_files: int = 64
+    child_files: int = 64  # open at one time; a tool opens a few
     children: int = 8  # processes of tools at one time; each may add child_memory_bytes
     message_chars: int = 500  # an error's sentence, which the model reads
     id_chars: int = 256  # of a principal, a run or a call; ids are the runtime's and are short

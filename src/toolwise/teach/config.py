@@ -27,21 +27,21 @@ class Control(_Frozen):
     A control call is a candidate with a result taken from another candidate of the same tool.
     """
 
-    alpha: Annotated[float, Field(gt=0, lt=1)]
-    floor: Annotated[float, Field(gt=0)] = 0.1
+    alpha: Annotated[float, Field(gt=0, lt=1)]  # share of the control calls that may pass
+    floor: Annotated[float, Field(gt=0)] = 0.1  # nats; no threshold below it comes out
 
 
 class ToolSettings(_Frozen):
     """How calls of one tool are found. The names are the paper's (section 4.1 and appendix A)."""
 
-    tau_s: Annotated[float, Field(ge=0, lt=1)] = 0.05
-    k: Annotated[int, Field(ge=1)] = 5
-    m: Annotated[int, Field(ge=1)] = 5
-    tau_f: Annotated[float, Field(gt=0)] | Control = 1.0
-    proposers: tuple[Literal["lm", "lm_positions", "enumerate"], ...] = ("lm",)
-    rule: Literal["always", "calculator", "calendar"] = "always"
-    wording: Literal["notation", "plain"] = "notation"
-    look_ahead_guard: bool = False
+    tau_s: Annotated[float, Field(ge=0, lt=1)] = 0.05  # a position's marker must be likelier than this
+    k: Annotated[int, Field(ge=1)] = 5  # positions of a passage at most, the likeliest
+    m: Annotated[int, Field(ge=1)] = 5  # calls sampled at each position
+    tau_f: Annotated[float, Field(gt=0)] | Control = 1.0  # nats that a result must gain: a number, or a Control
+    proposers: tuple[Literal["lm", "lm_positions", "enumerate"], ...] = ("lm",)  # whoever names calls to try
+    rule: Literal["always", "calculator", "calendar"] = "always"  # which passages are tried
+    wording: Literal["notation", "plain"] = "notation"  # how z says a call while scoring: as written, or in words
+    look_ahead_guard: bool = False  # drop calls that use a number named only later, or say what they were given
 
     @property
     def floor(self) -> float:
@@ -55,15 +55,15 @@ class Settings(_Frozen):
     `weigh_spaces` False begins the weights behind a lone space token, for tokenizers that make one before a number.
     """
 
-    tools: dict[str, ToolSettings]
-    seed: int = 0
-    temperature: Annotated[float, Field(ge=0)] = 1.0
-    call_tokens: Annotated[int, Field(ge=1, le=256)] = 24
-    passage_tokens: Annotated[int, Field(ge=8)] = LIMITS.passage_tokens
-    shard_passages: Annotated[int, Field(ge=1)] = 16
-    separator: str = "\n"
-    weigh_spaces: bool = True
-    early_bounds: bool = True
+    tools: dict[str, ToolSettings]  # by name
+    seed: int = 0  # of sampling, of the calculator rule's lot and of the controls
+    temperature: Annotated[float, Field(ge=0)] = 1.0  # of the sampled calls; 0 is greedy. The paper does not say
+    call_tokens: Annotated[int, Field(ge=1, le=256)] = 24  # a sample that is not closed by then is dropped
+    passage_tokens: Annotated[int, Field(ge=8)] = LIMITS.passage_tokens  # documents are cut into passages so long
+    shard_passages: Annotated[int, Field(ge=1)] = 16  # what a worker does in one go, and what a kill may lose
+    separator: str = "\n"  # between z and the text
+    weigh_spaces: bool = True  # whether a lone space in front of a number carries weight
+    early_bounds: bool = True  # drop at once what no result could lift to the smallest threshold
 
 
 _PAPER = {
