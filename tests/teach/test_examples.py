@@ -11,7 +11,7 @@ from toolwise.models.scripted import ScriptedTokenizer
 from toolwise.notation.inline import PLAIN, Insertion, Notation, find, weave
 from toolwise.notation.segments import Ids
 from toolwise.teach.records import Augmented, Span
-from toolwise.teach.training.examples import Example, prepare, split, training_example
+from toolwise.teach.training.examples import Example, row_examples, split, training_example
 
 TOKENIZER = ScriptedTokenizer((" [", "]", " ->", "pen", " pen", "cost", "co", " [QA"))
 
@@ -96,7 +96,7 @@ def test_what_the_runtime_writes_gets_no_loss_when_results_are_masked():
 
 def test_spaces_before_the_close_belong_to_the_result():
     text = "pen [T(1) -> 3 ] cost"
-    example = training_example(Augmented("p", "d", text, "pen cost", (Span(3, 16, 13, 14, "T"),)), TOKENIZER)
+    example = training_example(Augmented("p", "d", text, "pen cost", (Span(3, 16, 13, 15, "T"),)), TOKENIZER)
     assert TOKENIZER.decode(example.ids) == text
 
 
@@ -119,7 +119,7 @@ def test_the_plain_example_holds_no_call():
 def test_a_call_inside_a_token_drops_its_row_in_both_runs_and_is_counted():
     rows = [row("cost", Insertion(1, "T(1)", "3")), row("pen pen")]
     for plain in (False, True):
-        prepared, dropped = prepare(rows, TOKENIZER, 64, plain=plain)
+        prepared, dropped = row_examples(rows, TOKENIZER, 64, plain=plain)
         assert [p.row for p in prepared] == [1]
         assert dropped == {"off_boundary": 1}
 
@@ -134,13 +134,13 @@ def test_a_prefix_that_is_tokenised_otherwise_than_its_text_still_finds_its_plac
 def test_a_call_too_long_for_a_row_drops_it_in_both_runs_and_is_counted():
     rows = [row("pen" * 20, Insertion(3, f"T({'1' * 20})", "3")), row("pen pen")]
     for plain in (False, True):
-        prepared, dropped = prepare(rows, TOKENIZER, 16, plain=plain)
+        prepared, dropped = row_examples(rows, TOKENIZER, 16, plain=plain)
         assert [p.row for p in prepared] == [1]
         assert dropped == {"call_too_long": 1}
 
 
 def test_a_row_without_anything_to_predict_is_dropped_and_counted():
-    assert prepare([row("")], TOKENIZER, 16) == ([], {"empty": 1})
+    assert row_examples([row("")], TOKENIZER, 16) == ([], {"empty": 1})
 
 
 @settings(max_examples=60)

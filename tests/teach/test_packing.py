@@ -9,7 +9,7 @@ from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 import tiny_models as tiny  # noqa: E402
-from toolwise.teach.training.examples import Example, Prepared  # noqa: E402
+from toolwise.teach.training.examples import Example, RowExamples  # noqa: E402
 from toolwise.teach.training.packing import (  # noqa: E402
     IGNORED,
     PackedRows,
@@ -100,7 +100,7 @@ def test_a_network_left_with_its_cache_is_found_out():
 @torch.no_grad()
 def test_unpacked_rows_give_the_same_loss_to_a_network_that_cannot_pack():
     network = tiny.network("bloom")
-    dataset = PackedRows([Prepared(0, (*ROWS[0], *ROWS[1]))], [[0]], 64, packed=False, multiple=3)
+    dataset = PackedRows([RowExamples(0, (*ROWS[0], *ROWS[1]))], [[0]], 64, packed=False, multiple=3)
     batch = collate(dataset.rows, packed=False)
     labels = batch.pop("labels")
     assert token_mean(network(**batch, use_cache=False), labels).item() == pytest.approx(alone(network), abs=1e-5)
@@ -118,7 +118,7 @@ def test_tokens_without_loss_have_no_label():
 
 
 def test_every_update_has_the_same_number_of_rows_whatever_it_holds():
-    prepared = [Prepared(i, (example(length),)) for i, length in enumerate([30, 30, 30, 4, 4, 4])]
+    prepared = [RowExamples(i, (example(length),)) for i, length in enumerate([30, 30, 30, 4, 4, 4])]
     dataset = PackedRows(prepared, [[0, 1, 2], [3, 4, 5]], 32, packed=True, multiple=2)
     assert dataset.rows_per_step == 4
     assert [len(row) for row in dataset.rows] == [1, 1, 1, 0, 3, 0, 0, 0]

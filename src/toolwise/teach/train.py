@@ -47,7 +47,7 @@ from toolwise.models.tokenizers import HFTokenizer
 from toolwise.notation.inline import PLAIN, Notation
 from toolwise.teach.records import Augmented
 from toolwise.teach.store.durable import storage
-from toolwise.teach.training.examples import Prepared, prepare
+from toolwise.teach.training.examples import RowExamples, row_examples
 from toolwise.teach.training.likelihood import marker_id, windows
 from toolwise.teach.training.network import (
     end_of_text,
@@ -127,7 +127,7 @@ def train(
 class _Data:
     """What a run reads: training examples, held-out texts in windows, and the open marker where it is one token."""
 
-    examples: Sequence[Prepared]
+    examples: Sequence[RowExamples]
     held_out_rows: int
     held_out: Sequence[ScoreRequest]
     dropped: dict[str, int]
@@ -137,7 +137,7 @@ class _Data:
     def of(
         rows: Sequence[Augmented], tokenizer: HFTokenizer, settings: TrainSettings, plain: bool, notation: Notation
     ) -> _Data:
-        everything, dropped = prepare(
+        everything, dropped = row_examples(
             rows,
             tokenizer,
             settings.length,

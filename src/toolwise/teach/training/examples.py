@@ -2,7 +2,8 @@
 
 The document is tokenised once, as a whole and without its calls; the ids of each call are then put between those of the
 document. So a call never changes how the words around it are tokenised, the calls taken out leave exactly
-`tokenizer.encode(row.plain)`, and the control run on plain text reads the same document tokens.
+`tokenizer.encode(row.plain)`, and the control run on plain text reads the same document tokens. A call is tokenised in
+the pieces in which decoding feeds it (`notation.pieces`).
 
 Not covered: rows whose calls do not stand between two tokens of this tokenizer, which happens when another model
 annotated them. They are dropped and counted (`off_boundary`), never shifted.
@@ -13,12 +14,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import accumulate, repeat
 
 from toolwise.core.errors import BadInput
-from toolwise.notation.inline import PLAIN, Notation, strip
-from toolwise.notation.segments import Ids, Segment, Tokenizer, encode
-from toolwise.teach.records import Augmented, Span
+from toolwise.notation.inline import PLAIN, FoundCall, Notation, find, strip
+from toolwise.notation.pieces import call_segments
+from toolwise.notation.segments import Ids, Tokenizer, encode
+from toolwise.teach.prepare import offsets
+from toolwise.teach.records import Augmented
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +37,8 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """The examples of one row (several when it is longer than a training row), and the row's index."""
+class RowExamples:
+    """The examples of one row of C* (several when it is longer than a training row), and the row's index."""
 
     row: int
     pieces: tuple[Example, ...]
@@ -57,6 +60,8 @@ def training_example(
     row's text and spans do not fit each other.
     """
     document = tokenizer.encode(row.plain)
+    wanted = [] if plain else _calls(row, notation)
+    cuts = {offset: i for i, offset in enumerate(offsets(row.plain, document, tokenizer))} if wanted else {}
     ids: list[int] = []
     mask: list[bool] = []
     calls: list[tuple[int, int]] = []
@@ -67,13 +72,12 @@ def training_example(
 
     add(tokenizer.begin, repeat(False, len(tokenizer.begin)))
     done = 0
-    for span, offset in () if plain else zip(row.spans, _offsets(row, notation), strict=True):
-        cut = _token_index(document, row.plain[:offset], tokenizer)
-        if cut is None:
+    for offset, call in wanted:
+        if offset not in cuts:
             return None
-        add(document[done:cut], repeat(True, cut - done))
-        done, start = cut, len(ids)
-        add(*encode(_call_segments(row, span, mask_results, notation), tokenizer))
+        add(document[done : cuts[offset]], repeat(True, cuts[offset] - done))
+        done, start = cuts[offset], len(ids)
+        add(*encode(call_segments(call.body, call.result, notation, mask_result=mask_results), tokenizer))
         calls.append((start, len(ids)))
     add(document[done:], repeat(True, len(document) - done))
     if end is not None:
@@ -81,7 +85,7 @@ def training_example(
     return Example(tuple(ids), tuple(mask), tuple(calls))
 
 
-def prepare(
+def row_examples(
     rows: Sequence[Augmented],
     tokenizer: Tokenizer,
     length: int,
@@ -90,13 +94,13 @@ def prepare(
     mask_results: bool = False,
     end: int | None = None,
     notation: Notation = PLAIN,
-) -> tuple[list[Prepared], Counter[str]]:
+) -> tuple[list[RowExamples], Counter[str]]:
     """The examples of all rows, none longer than `length` tokens, and how many rows were dropped for which reason.
 
     `off_boundary`: a call inside a token; `call_too_long`: a call that no training row holds; `empty`: nothing to
     predict. A plain run drops the same rows as the run with calls, so that both read the same documents.
     """
-    prepared: list[Prepared] = []
+    kept: list[RowExamples] = []
     dropped: Counter[str] = Counter()
     for index, row in enumerate(rows):
         woven = training_example(row, tokenizer, mask_results=mask_results, end=end, notation=notation)
@@ -115,8 +119,8 @@ def prepare(
         if not any(any(piece.mask[1:]) for piece in pieces):
             dropped["empty"] += 1
             continue
-        prepared.append(Prepared(index, pieces))
-    return prepared, dropped
+        kept.append(RowExamples(index, pieces))
+    return kept, dropped
 
 
 def split(example: Example, length: int, begin: int) -> tuple[Example, ...] | None:
@@ -145,60 +149,14 @@ def split(example: Example, length: int, begin: int) -> tuple[Example, ...] | No
     return tuple(pieces)
 
 
-def _offsets(row: Augmented, notation: Notation) -> list[int]:
-    """Where each call stands in the plain text, in characters. Escapes make the woven text longer than it looks."""
-    bare = _without_spans(row)
-    offsets: list[int] = []
-    taken = 0
-    for span in row.spans:
-        offset = span.start - taken if bare == row.plain else len(strip(row.text[: span.start], notation))
-        offsets.append(offset)
-        taken += span.end - span.start
-    if bare != row.plain and strip(row.text, notation) != row.plain:
+def _calls(row: Augmented, notation: Notation) -> list[tuple[int, FoundCall]]:
+    """The calls of a row, each with the character of the plain text before which it stands."""
+    calls = find(row.text, notation)
+    found = [(call.start, call.end, call.result_start, call.result_end) for call in calls]
+    if found != [(span.start, span.end, span.result_start, span.result_end) for span in row.spans]:
+        raise BadInput(f"The spans of passage {row.passage!r} are not its calls in this notation; weave it anew.")
+    ends = [0, *(call.end for call in calls)]
+    between = [strip(row.text[end:start], notation) for end, (start, *_) in zip(ends, found, strict=False)]
+    if "".join([*between, strip(row.text[ends[-1] :], notation)]) != row.plain:
         raise BadInput(f"The text of passage {row.passage!r} without its calls is not its plain text; weave it anew.")
-    return offsets
-
-
-def _without_spans(row: Augmented) -> str:
-    parts, last = [], 0
-    for span in row.spans:
-        if not last <= span.start <= span.result_start <= span.result_end <= span.end <= len(row.text):
-            raise BadInput(f"The spans of passage {row.passage!r} overlap or leave its text; weave it anew.")
-        parts.append(row.text[last : span.start])
-        last = span.end
-    return "".join([*parts, row.text[last:]])
-
-
-def _call_segments(row: Augmented, span: Span, mask_results: bool, notation: Notation) -> list[Segment]:
-    """open + body, arrow, " " + result, close: each a piece of its own, as the runtime feeds them while decoding."""
-    call, before = row.text[span.start : span.end], row.text[span.start : span.result_start]
-    inside = call.removesuffix(notation.close)
-    # Without a result, whether there is an arrow is seen from the right: nothing but spaces stands behind it.
-    before = before if span.result_end > span.result_start else inside
-    body, arrow, rest = before.rpartition(notation.arrow)
-    if not arrow or rest.strip(" "):
-        body, arrow = inside, ""
-    if not call.startswith(notation.open) or inside == call or (span.result_end > span.result_start and not arrow):
-        raise BadInput(f"A span of passage {row.passage!r} is not a call in this notation; give the notation it has.")
-    pieces = (
-        Segment(body),
-        Segment(arrow),
-        Segment(inside[len(body) + len(arrow) :], loss=not mask_results),
-        Segment(notation.close, loss=not (mask_results and arrow)),
-    )
-    return [piece for piece in pieces if piece.text]
-
-
-def _token_index(ids: Ids, prefix: str, tokenizer: Tokenizer) -> int | None:
-    """The k for which `ids[:k]` spells `prefix`, or None when `prefix` ends inside a token."""
-    guess = tokenizer.encode(prefix)
-    if ids[: len(guess)] == guess:
-        return len(guess)
-    # A prefix can be tokenised otherwise than inside its text; then the tokens themselves are read.
-    for k in range(len(ids) + 1):
-        text = tokenizer.decode(ids[:k])
-        if text == prefix:
-            return k
-        if len(text) > len(prefix) + 3:  # a character cut in its middle shows as up to three replacement characters
-            return None
-    return None
+    return list(zip(accumulate(map(len, between)), calls, strict=True))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from toolwise.teach.training.examples import Example, Prepared
+from toolwise.teach.training.examples import Example, RowExamples
 
 IGNORED = -100  # the label that no loss counts, by torch's convention
 
@@ -61,7 +61,7 @@ class PackedRows(torch.utils.data.Dataset[Row]):
 
     def __init__(
         self,
-        examples: Sequence[Prepared],
+        examples: Sequence[RowExamples],
         batches: Sequence[Sequence[int]],
         length: int,
         *,

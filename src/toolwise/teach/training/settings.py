@@ -19,7 +19,7 @@ class TrainSettings:
     """How to train. The defaults are the paper's; a CPU wants a smaller `batch` and `length`, LoRA a higher rate."""
 
     batch: int = 128  # texts an update
-    learning_rate: float = 1e-5
+    learning_rate: float = 1e-5  # behind the warm-up
     warmup: float = 0.1  # share of the updates
     schedule: Literal["constant", "linear"] = "constant"  # after the warm-up
     steps: int = 2_000  # updates at most
@@ -32,10 +32,10 @@ class TrainSettings:
     mask_results: bool = False  # no loss on what the runtime writes (compare Search-R1); the paper has it
     lora_rank: int | None = None  # None trains every weight
     bf16: bool | Literal["auto"] = "auto"  # auto: on GPUs that have it
-    gradient_checkpointing: bool = False
+    gradient_checkpointing: bool = False  # compute activations again instead of keeping them: slower, less memory
     device_tokens: int | None = None  # tokens that one device reads at once; None: one row on a CPU, 4,096 on a GPU
     threads: int | None = None  # of the CPU; None: one a physical core
-    seed: int = 0
+    seed: int = 0  # of the order of the texts, of which are held out, and of LoRA's first weights
 
     def __post_init__(self) -> None:
         """Raises BadInput for a value that cannot be meant."""
