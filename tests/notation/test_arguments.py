@@ -266,6 +266,7 @@ def test_arguments_that_cannot_be_written_are_refused():
             write_body(tool({}), {"a": value})
 
 
-@pytest.mark.parametrize("raw", ['"\\' * 40_000, 'a="' + '\\"' * 40_000, "a=" + "[" * 80_000, ",=" * 40_000])
+@pytest.mark.timeout(5)
+@pytest.mark.parametrize("raw", ['"\\' * 40_000, 'a="' + '\\"' * 100_000, "a=" + "[" * 80_000, ",=" * 40_000])
 def test_hostile_arguments_are_refused_in_linear_time(raw):
     refused(raw, fault=ToolwiseError)

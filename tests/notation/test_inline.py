@@ -292,6 +292,14 @@ def test_ordinary_brackets_and_backslashes_are_left_alone():
     assert weave(text, []) == text == strip(text)
 
 
+def test_a_marker_cannot_form_out_of_the_end_of_a_result_and_the_close_marker():
+    angles = Notation("<<", "=>", ">>")
+    for result in (">", "a>", "a>>>", "=", "<", "\\"):
+        out = weave("<<A(1)", [Insertion(6, "B(2)", result)], angles)
+        assert [(call.body, call.result) for call in find(out, angles)] == [("B(2)", result)]
+        assert strip(out, angles) == "<<A(1)"
+
+
 def test_a_call_that_was_cut_off_in_its_result_hides_what_its_line_holds():
     assert find(" [A( [B(1)]) -> 5") == []
     assert [call.body for call in find(" [A( [B(1)]) -> [C(\n [D(1)]")] == ["D(1)"]

@@ -84,7 +84,7 @@ def encode_data(
     if len(text) < 2:
         raise BadInput(f"The tokenizer has no data token for {text!r}; use a tokenizer that can write it as text.")
     names = [re.escape(name) for name in map(decode, ([i] for i in found)) if len(name) > 1]
-    cuts = [match.start() + 1 for match in re.finditer(f"(?={'|'.join(names)})", text)] if names else []
+    cuts = [match.start() + 1 for match in re.finditer("|".join(names), text)] if names else []
     # A normalising tokenizer can make `<|im_end|>` out of `<|IM_END|>`: then no name is found, and halves end it too.
     cuts = [0, *(cuts or [len(text) // 2]), len(text)]
     pieces = (text[a:b] for a, b in pairwise(cuts))
