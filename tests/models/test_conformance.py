@@ -123,3 +123,27 @@ def test_a_broken_model_fails_the_suite():
 
     with pytest.raises(AssertionError, match="a session says what a score says"):
         conformance(Forgetful(lambda text: "abc"))
+
+
+@pytest.mark.parametrize("architecture", [name for name in ARCHITECTURES if name.startswith(("gpt2", "bloom"))])
+def test_more_tokens_than_the_network_has_places_for_are_refused(architecture):
+    model = tiny(architecture)
+    model._net._longest = 8
+    eight = tuple(range(1, 9))
+    assert len(model.score([ScoreRequest((*eight, 9), 8)])[0]) == 1, "eight are read, and the ninth is only scored"
+    for ask in (
+        lambda: model.score([ScoreRequest((*eight, 9, 10), 8)]),
+        lambda: model.session((*eight, 9)).logits(),
+        lambda: model.marker_probs([Context(eight[:4], eight[4:6], eight)], 0),
+    ):
+        with pytest.raises(BadInput, match="at most 8 tokens"):
+            ask()
+
+
+def test_a_session_taken_back_to_nothing_starts_again():
+    model = tiny("llama: rotary positions, grouped heads")
+    session = model.session((1, 2, 3))
+    session.logits()
+    session.rewind(0)
+    session.feed((4, 5))
+    np.testing.assert_allclose(session.logits(), model.session((4, 5)).logits(), atol=1e-5)

@@ -20,12 +20,13 @@ from rich.progress import Progress  # noqa: E402
 import tiny_models as tiny  # noqa: E402
 from toolwise.core import jsonio  # noqa: E402
 from toolwise.core.errors import BadInput, InProgress, ModelUnavailable, SettingsDiffer, StorageUnavailable  # noqa: E402
+from toolwise.models.load import load_network, load_tokenizer  # noqa: E402
+from toolwise.models.tokenizers import HFTokenizer  # noqa: E402
 from toolwise.notation.inline import PLAIN, Insertion, find, weave  # noqa: E402
 from toolwise.teach.records import Augmented, Span  # noqa: E402
 from toolwise.teach.store.lock import Lock  # noqa: E402
 from toolwise.teach.train import TrainSettings, _Data, hold_out, train  # noqa: E402
 from toolwise.teach.training.likelihood import Sums, sums  # noqa: E402
-from toolwise.teach.training.network import end_of_text, load_network, load_tokenizer  # noqa: E402
 from toolwise.teach.training.run_folder import RunFolder  # noqa: E402
 
 STEPS = 9
@@ -368,16 +369,16 @@ def test_epochs_end_a_run_before_its_steps(base, tmp_path):
 
 def test_the_end_of_text_is_the_token_with_that_name_and_never_an_end_of_turn():
     tokenizer = tiny.tokenizer()
-    assert end_of_text(tokenizer) == 0
+    assert HFTokenizer(tokenizer).end_of_text == 0
     chat = tiny.tokenizer()
     chat.add_special_tokens({"eos_token": "<|im_end|>"})
-    assert end_of_text(chat) == 0
+    assert HFTokenizer(chat).end_of_text == 0
     other = transformers.PreTrainedTokenizerFast(tokenizer_object=tiny.tokenizer(end="<stop>").backend_tokenizer)
-    assert end_of_text(other) is None
+    assert HFTokenizer(other).end_of_text is None
     other.eos_token = "<stop>"
-    assert end_of_text(other) == 0
+    assert HFTokenizer(other).end_of_text == 0
     other.chat_template = "{{ messages[0].content }}<stop>"
-    assert end_of_text(other) is None
+    assert HFTokenizer(other).end_of_text is None
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------

@@ -25,10 +25,11 @@ from rich.table import Table
 from rich.text import Text
 
 from toolwise.core.errors import BadInput
+from toolwise.models.hf import longest_context
+from toolwise.models.load import load_network, load_tokenizer
 from toolwise.notation.inline import PLAIN, Notation
 from toolwise.notation.segments import Tokenizer
 from toolwise.teach.training.likelihood import Sums, marker_id, sums, windows
-from toolwise.teach.training.network import load_network, load_tokenizer, longest_context, quiet
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,7 @@ def perplexity(
 
     `limit_tokens` reads only the first so many. Raises BadInput, ModelUnavailable.
     """
-    with quiet():
-        tokenizer, network = load_tokenizer(folder), load_network(folder)
+    tokenizer, network = load_tokenizer(folder), load_network(folder)
     network.to(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
     return measure(network, tokenizer, text, context=context, limit_tokens=limit_tokens, notation=notation)
 

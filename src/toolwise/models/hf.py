@@ -186,6 +186,12 @@ class HFModel:
         return logits
 
 
+def longest_context(network: Any) -> int | None:
+    """How many tokens a network has positions for, where its configuration says so."""
+    longest: int | None = getattr(network.config.get_text_config(), "max_position_embeddings", None)
+    return longest
+
+
 class _Network:
     """One forward pass: positions and visibility in, logits of the last rows out, everything counted."""
 
@@ -203,6 +209,7 @@ class _Network:
         if not self._kinds:
             self._kinds = {"sliding_attention" if self._window else "full_attention"}
         self.supported = self._kinds <= _ATTENTION and not getattr(config, "is_encoder_decoder", False)
+        self._longest = longest_context(network)
         self.vocabulary: int = network.get_output_embeddings().weight.shape[0]
 
     def causal(self, ids: Ids, start: int, cache: DynamicCache, rows: int) -> torch.Tensor:
@@ -223,7 +230,11 @@ class _Network:
         rows: int,
         real: int | None = None,
     ) -> torch.Tensor:
-        """ids and positions [batch, queries], sees [batch, queries, keys], key_positions [batch, keys]."""
+        """ids and positions [batch, queries], sees [batch, queries, keys], key_positions [batch, keys].
+
+        Raises BadInput for a position that the network has not: some answer it with nonsense, others end the process.
+        """
+        self._bounded(int(positions.max()) + 1)
         device = self.network.device
         options: dict[str, Any] = {
             "input_ids": ids.to(device),
@@ -241,10 +252,18 @@ class _Network:
 
     def whole(self, ids: Ids) -> Floats:
         """Logits after every token of one sequence, [len(ids), vocabulary]: no cache, no mask, nothing shared."""
+        self._bounded(len(ids))
         with torch.inference_mode():
             logits = self.network(input_ids=torch.tensor([ids], device=self.network.device), use_cache=False).logits
         self.usage.add(len(ids), len(ids))
         return np.asarray(logits[0].float().cpu().numpy(), dtype=np.float32)
+
+    def _bounded(self, tokens: int) -> None:
+        if self._longest is not None and tokens > self._longest:
+            raise BadInput(
+                f"This model reads at most {self._longest} tokens, and {tokens} were to be read; "
+                "shorten the text, set smaller passages, or ask for fewer tokens."
+            )
 
     def _masks(
         self, sees: torch.Tensor, positions: torch.Tensor, key_positions: torch.Tensor

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from toolwise.core.errors import BadInput, ModelUnavailable
-from toolwise.core.jsonio import fingerprint
+from toolwise.core.jsonio import fingerprint, printable
+from toolwise.core.limits import LIMITS
+
+try:
+    import torch
+    import transformers
+    from safetensors import SafetensorError
+except ImportError as error:
+    raise ModelUnavailable("Models need more packages: pip install 'toolwise[teach]'.") from error
+
 from toolwise.models.hf import HFModel
 from toolwise.models.hub import resolve
 from toolwise.models.tokenizers import HFTokenizer
@@ -23,19 +33,15 @@ def load_model(name: str, *, device: str = "auto", dtype: str = "auto", threads:
     """A model by its pulled name, a local folder, or a hub id.
 
     `dtype` auto is bf16 on a GPU and fp32 on a CPU: the filter compares small differences, and bf16 is several times
-    slower on processors without the instructions. `threads`: of the CPU, in this process. Raises ModelUnavailable.
+    slower on processors without the instructions. `threads`: of the CPU, in this process. Raises ModelUnavailable, and
+    BadInput for a dtype that does not exist.
     """
-    torch, transformers = _libraries()
     if threads is not None:
         torch.set_num_threads(threads)
-    device, dtype = _placed(torch, device, dtype)
+    device, dtype = _placed(device, dtype)
     tokenizer, identity = describe_model(name, device=device, dtype=dtype)
-    with _readable(name):
-        network = transformers.AutoModelForCausalLM.from_pretrained(
-            str(resolve(name)), dtype=getattr(torch, dtype), attn_implementation="sdpa"
-        )
     return HFModel(
-        network.to(device).eval(),
+        load_network(resolve(name), dtype=dtype).to(device),
         tokenizer,
         name=str(name),
         fingerprint=identity,
@@ -45,31 +51,49 @@ def load_model(name: str, *, device: str = "auto", dtype: str = "auto", threads:
 
 
 def describe_model(name: str, *, device: str = "auto", dtype: str = "auto") -> tuple[HFTokenizer, str]:
-    """A model's tokenizer and fingerprint, without loading its weights. Raises ModelUnavailable."""
-    torch, transformers = _libraries()
+    """A model's tokenizer and fingerprint, without loading its weights. Raises as `load_model` does."""
     source = resolve(name)
-    with _readable(name):
-        config = transformers.AutoConfig.from_pretrained(str(source))
-        tokenizer = transformers.AutoTokenizer.from_pretrained(str(source))
-    ends = getattr(config, "eos_token_id", None)
-    wrapped = HFTokenizer(tokenizer, [ends] if isinstance(ends, int) else ends or ())
-    vocabulary = hashlib.sha256(repr(sorted(tokenizer.get_vocab().items())).encode()).hexdigest()
-    identity = (_weights_identity(source, config), _placed(torch, device, dtype)[1], vocabulary)
-    return wrapped, fingerprint(list(identity))
+    tokenizer = load_tokenizer(source)
+    identity = [_weights_identity(source), _placed(device, dtype)[1], tokenizer.fingerprint]
+    return tokenizer, fingerprint(identity)
 
 
-def _libraries() -> tuple[Any, Any]:
+def load_tokenizer(source: Path | str) -> HFTokenizer:
+    """The tokenizer of a model folder or a hub id; it ends texts where the model's configuration does too.
+
+    Raises ModelUnavailable.
+    """
+    with _readable(source) as options:
+        ends = getattr(transformers.AutoConfig.from_pretrained(str(source), **options), "eos_token_id", None)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(str(source), **options)
+    return HFTokenizer(tokenizer, [ends] if isinstance(ends, int) else ends or ())
+
+
+def load_network(source: Path | str, *, dtype: str = "float32") -> Any:
+    """The causal LM of a model folder or a hub id, on the CPU, in evaluation mode. Raises ModelUnavailable."""
+    with _readable(source) as options:
+        network = transformers.AutoModelForCausalLM.from_pretrained(str(source), dtype=getattr(torch, dtype), **options)
+    return network.eval()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bars, notes and warnings of transformers, for as long as it lasts."""
+    log = transformers.utils.logging
+    verbosity, bars = log.get_verbosity(), log.is_progress_bar_enabled()
+    log.set_verbosity_error()
+    log.disable_progress_bar()
     try:
-        import torch
-        import transformers
-    except ImportError as error:
-        raise ModelUnavailable("Models need more packages: pip install 'toolwise[teach]'.") from error
-    transformers.utils.logging.set_verbosity_error()
-    transformers.utils.logging.disable_progress_bar()
-    return torch, transformers
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # names that transformers is about to change
+            yield
+    finally:
+        log.set_verbosity(verbosity)
+        if bars:
+            log.enable_progress_bar()
 
 
-def _placed(torch: Any, device: str, dtype: str) -> tuple[str, str]:
+def _placed(device: str, dtype: str) -> tuple[str, str]:
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if dtype == "auto":
@@ -80,17 +104,23 @@ def _placed(torch: Any, device: str, dtype: str) -> tuple[str, str]:
 
 
 @contextmanager
-def _readable(name: str) -> Iterator[None]:
+def _readable(source: Path | str) -> Iterator[dict[str, Any]]:
+    """Options for `from_pretrained`, whose failures become ModelUnavailable."""
     try:
-        yield
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
-        raise ModelUnavailable(f"Cannot load the model {name!r}: {line}") from error
+        with quiet():
+            yield {"local_files_only": isinstance(source, Path)}
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ModelUnavailable(
+            f"Cannot load the model {str(source)!r}: {printable(line, LIMITS.message_chars)}"
+        ) from error
 
 
-def _weights_identity(source: Path | str, config: Any) -> str:
+def _weights_identity(source: Path | str) -> str:
     """A digest of evenly spaced blocks of every weights file; training moves every block, so samples are enough."""
     if not isinstance(source, Path):
+        with _readable(source) as options:
+            config = transformers.AutoConfig.from_pretrained(source, **options)
         return f"{source}@{getattr(config, '_commit_hash', None)}"
     digest = hashlib.sha256((source / "config.json").read_bytes())
     for file in sorted(source.glob("*.safetensors")) + sorted(source.glob("*.bin")):

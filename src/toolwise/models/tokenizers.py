@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
 from toolwise.core.errors import ModelUnavailable
 from toolwise.notation.segments import Ids, encode_data
 
+# Where the configured end is an end of turn (SmolLM2: `<|im_end|>`), an end of text has one of the first names.
+_ENDS_OF_TEXT = ("<|endoftext|>", "<|end_of_text|>", "<eos>", "</s>")
+_ENDS_OF_TURN = ("<|im_end|>", "<|eot_id|>")
 _PROBES = ("a", " a", "a  b\n\n c", "é 日本 🙂", " [Calculator(18 / 24) -> 0.75]", "\t<|x|>\r\n")
 
 
 class HFTokenizer:
-    """Wraps a tokenizer of transformers. Raises ModelUnavailable when it cannot give back the text it was given."""
+    """Wraps a tokenizer of transformers, which stays reachable as `wrapped`; `end_ids` end a text beside its own.
+
+    Raises ModelUnavailable when it cannot give back the text it was given.
+    """
 
     def __init__(self, tokenizer: Any, end_ids: Sequence[int] = ()) -> None:
         self.wrapped = tokenizer
@@ -20,14 +27,32 @@ class HFTokenizer:
         plain = tokenizer.encode("a", add_special_tokens=False)
         full = tokenizer.encode("a", add_special_tokens=True)
         self.begin: Ids = tuple(full[: len(full) - len(plain)]) if full[-len(plain) :] == plain else ()
-        ends = {tokenizer.eos_token_id, *end_ids, *self._known_ends()}
-        self.end = frozenset(i for i in ends if i is not None)
+        added = tokenizer.get_added_vocab()
+        known = [added[name] for name in (*_ENDS_OF_TEXT, *_ENDS_OF_TURN) if name in added]
+        self.end = frozenset(i for i in (tokenizer.eos_token_id, *end_ids, *known) if i is not None)
         for probe in _PROBES:
             if self.decode(self.encode(probe)) != probe:
                 raise ModelUnavailable(
                     f"The tokenizer does not give back {probe!r} unchanged; toolwise needs a byte-exact one "
                     "(byte-level BPE, as in SmolLM2, GPT-2, Llama 3 or Qwen)."
                 )
+
+    @property
+    def end_of_text(self) -> int | None:
+        """The id that ends a text: an added token named like one, otherwise the configured end unless chats use it."""
+        added = self.wrapped.get_added_vocab()
+        named = next((added[name] for name in _ENDS_OF_TEXT if name in added), None)
+        if named is not None:
+            return int(named)
+        end = self.wrapped.eos_token
+        return None if end is None or end in (self.wrapped.chat_template or "") else int(self.wrapped.eos_token_id)
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when the same text could become other ids."""
+        fast = getattr(self.wrapped, "backend_tokenizer", None)
+        described = fast.to_str() if fast is not None else repr(sorted(self.wrapped.get_vocab().items()))
+        return hashlib.sha256(described.encode()).hexdigest()
 
     def encode(self, text: str) -> Ids:
         return encode_data(text, self._encode_raw, self.control, self._decode_raw)
@@ -41,7 +66,3 @@ class HFTokenizer:
     def _decode_raw(self, ids: Sequence[int]) -> str:
         text: str = self.wrapped.decode(ids, clean_up_tokenization_spaces=False)
         return text
-
-    def _known_ends(self) -> list[int]:
-        vocabulary = self.wrapped.get_vocab()
-        return [vocabulary[t] for t in ("<|endoftext|>", "<|im_end|>", "<|eot_id|>") if t in vocabulary]

@@ -14,7 +14,7 @@ One process uses one GPU, or the CPU. Several GPUs, and FSDP, come from the laun
 (a sharded state dict cannot be made into a model folder). Every process calls `train` with the same arguments.
 
 End of text: an id that ends a text stands behind every example, in the plain run too, if the tokenizer has one that
-means just that (`end_of_text`). An end of turn is not one.
+means just that (`HFTokenizer.end_of_text`). An end of turn is not one.
 
 Not covered: FSDP is accelerate's and needs GPUs, so the tests run several processes with whole copies only;
 vocabularies that must grow (special markers are added to the model folder before it comes here); bitwise equality
@@ -43,21 +43,15 @@ from rich.progress import Progress
 
 from toolwise.core.errors import BadInput
 from toolwise.models.base import ScoreRequest
+from toolwise.models.hf import longest_context
+from toolwise.models.load import load_network, load_tokenizer, quiet
 from toolwise.models.tokenizers import HFTokenizer
 from toolwise.notation.inline import PLAIN, Notation
 from toolwise.teach.records import Augmented
 from toolwise.teach.store.durable import storage
 from toolwise.teach.training.examples import RowExamples, row_examples
 from toolwise.teach.training.likelihood import marker_id, windows
-from toolwise.teach.training.network import (
-    end_of_text,
-    load_network,
-    load_tokenizer,
-    longest_context,
-    quiet,
-    uses_cache,
-    with_lora,
-)
+from toolwise.teach.training.network import merged, uses_cache, with_lora
 from toolwise.teach.training.packing import PackedRows, collate, keeps_apart, order
 from toolwise.teach.training.run_folder import RunFolder, folder_fingerprint, rows_fingerprint, step_of
 from toolwise.teach.training.settings import HeldOut, TrainReport, TrainSettings
@@ -109,7 +103,7 @@ def train(
         report = _fit(model_folder, folder, data, settings, progress)
         if process.is_main_process:
             best, lora = folder.checkpoint(report.best_step), settings.lora_rank is not None
-            network = load_network(model_folder if lora else best, lora=best if lora else None)
+            network = merged(load_network(model_folder), best) if lora else load_network(best)
             network.config.use_cache = uses_cache(model_folder)  # off while training
             card = {
                 "format": 1,
@@ -143,7 +137,7 @@ class _Data:
             settings.length,
             plain=plain,
             mask_results=settings.mask_results,
-            end=end_of_text(tokenizer.wrapped),
+            end=tokenizer.end_of_text,
             notation=notation,
         )
         if not everything:
