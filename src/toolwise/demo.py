@@ -7,10 +7,12 @@ goes on when it is started again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
+from io import StringIO
 from pathlib import Path
 
 from rich.console import Console
@@ -62,7 +64,7 @@ class Answer:
     def right(self, wanted: str) -> bool:
         """Whether the first words hold the wanted answer as a whole number or word."""
         said = self.plain.replace(",", "").strip(" $€£")
-        rest = said.removeprefix(wanted)
+        rest = said.removeprefix(wanted.replace(",", ""))
         return rest != said and not (rest[:1].isdigit() or (rest[:1] == "." and rest[1:2].isdigit()))
 
 
@@ -85,7 +87,7 @@ def run_demo(out: Path, workers: int, console: Console, bar: Callable[[], Progre
                 train(rows, folder, out / "model", TRAINING, tools=list(demo_settings().tools), progress=shown)
         say(f"Trained on {len(rows)} texts: {out / 'model'}")
     with _step(say, "5. Held-out prompts: the tuned model with tools, without them, and the model as it was"):
-        _answers(load_model(str(out / "model")), load_model(MODEL), say)
+        _answers(load_model(str(out / "model")), load_model(MODEL), say, out / "answers.svg")
 
 
 def _annotate(run: Path, workers: int, bar: Callable[[], Progress]) -> None:
@@ -117,7 +119,7 @@ def answer(model: LanguageModel, prompt: Prompt, *, enabled: bool) -> Answer:
     return Answer(plain, shown, sum(isinstance(event, CallEnded) and bool(event.inserted) for event in events))
 
 
-def _answers(tuned: LanguageModel, base: LanguageModel, say: Callable[..., None]) -> None:
+def _answers(tuned: LanguageModel, base: LanguageModel, say: Callable[..., None], picture: Path) -> None:
     table = Table(show_lines=True)
     for title in ("prompt", "with tools", "calls disabled", "before"):
         table.add_column(title, ratio=1)
@@ -136,6 +138,7 @@ def _answers(tuned: LanguageModel, base: LanguageModel, say: Callable[..., None]
             cells.append(RichText(visible(given.shown) + mark, style=style))
         table.add_row(*cells)
     say(table)
+    picture.write_text(_svg(table), encoding="utf-8")
     say(
         f"The tuned model wrote {called} calls itself while it was decoding; each was paused, executed and inserted. "
         f"Of {asked} prompts with one right answer, it got {right['with tools']} right with tools, "
@@ -143,6 +146,13 @@ def _answers(tuned: LanguageModel, base: LanguageModel, say: Callable[..., None]
         "What is red above, it got wrong: a model of this size calls at the wrong place, or with the wrong numbers, "
         "and a few dozen texts teach it no more than the habit."
     )
+
+
+def _svg(table: Table) -> str:
+    """The table as a picture, without the web fonts that it would ask for."""
+    recorder = Console(record=True, width=120, file=StringIO(), force_terminal=True)
+    recorder.print(table)
+    return re.sub(r"@font-face \{.*?\}", "", recorder.export_svg(title="toolwise demo"), flags=re.DOTALL)
 
 
 @contextmanager
