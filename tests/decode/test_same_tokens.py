@@ -1,4 +1,4 @@
-"""What a model reads behind a call while decoding is what it was trained on, token for token."""
+"""What a model reads of a call while it is scored and while it decodes is what it was trained on, token for token."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,14 @@ from toolwise.core.types import CallContext, Effect, Principal
 from toolwise.decode.engine import DecodeSettings, generate
 from toolwise.gate.offline import offline_gate
 from toolwise.models.plain import PlainSession
-from toolwise.models.scripted import ScriptedTokenizer
+from toolwise.models.scripted import ScriptedModel, ScriptedTokenizer
 from toolwise.notation.inline import Insertion, find, weave
-from toolwise.teach.records import Augmented, Span
+from toolwise.notation.pieces import call_segments
+from toolwise.notation.segments import encode
+from toolwise.teach.config import ToolSettings
+from toolwise.teach.prepare import prepare
+from toolwise.teach.records import Augmented, Candidate, Passage, Span
+from toolwise.teach.score import Scorer, notation_wording
 from toolwise.teach.training.examples import training_example
 from toolwise.tools.registry import Registry, tool
 
@@ -50,8 +55,8 @@ def read_while_decoding(tokenizer, size, body, result):
         """Look something up."""
         return result
 
-    encode = tokenizer.encode
-    model = Dictated(tokenizer, size, [*encode(" ["), *encode(f"{body} -> ")])
+    written = [*tokenizer.encode(" ["), *tokenizer.encode(f"{body} -> ")]
+    model = Dictated(tokenizer, size, written)
     settings = DecodeSettings(start_top_k=1)
     list(generate(model, PROMPT, offline_gate(Registry([look])), CallContext(Principal("ann"), "run"), settings))
     return model.session_opened.ids
@@ -76,3 +81,23 @@ def test_training_and_decoding_read_the_same_tokens_however_a_tokenizer_merges_t
 def test_training_and_decoding_read_the_same_tokens_of_the_embedded_model(embedded_model, result):
     tokenizer = embedded_model.tokenizer
     assert_same_tokens(tokenizer, len(tokenizer.wrapped), result)
+
+
+@pytest.mark.parametrize("pieces", SPLITS)
+def test_the_filter_reads_the_same_tokens_of_a_call_as_training(pieces):
+    tokenizer, body, heard = ScriptedTokenizer((" [", *pieces)), "look(18 / 24)", []
+
+    class Listening(ScriptedModel):
+        def score(self, requests):
+            heard.extend(request.ids for request in requests)
+            return super().score(requests)
+
+    model = Listening(lambda text: "x", tokenizer)
+    prepared = {p.passage.id: p for p in prepare([Passage("p", "d", 0, PROMPT + REST)], model)}
+    candidate = Candidate("p", "look", len(prepared["p"].ids) - 6, len(PROMPT), body, "lm", result="0.75")
+    scorer = Scorer(
+        model, notation_wording(), ToolSettings(), separator="\n", early_bounds=False, seed=0, controls=False
+    )
+    scorer.score([candidate], prepared)
+    without, with_result = (encode(call_segments(body, result), tokenizer)[0] for result in ("", "0.75"))
+    assert [heard[1][: len(without)], heard[2][: len(with_result)]] == [without, with_result]

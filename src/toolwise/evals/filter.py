@@ -25,7 +25,7 @@ from toolwise.teach.prepare import Prepared, prepare
 from toolwise.teach.prompts import PROMPTS
 from toolwise.teach.propose import word_start
 from toolwise.teach.records import Candidate, Passage
-from toolwise.teach.score import Scorer, notation_wording, plain_wording
+from toolwise.teach.score import Scorer, wording_named
 from toolwise.tools.calculator import CALCULATOR
 
 _ANNOTATION = re.compile(r"<<([^<>=]+)=([^<>]*)>>")
@@ -55,7 +55,10 @@ def filter_quality(
     thresholds: Sequence[float] = (0.05, 0.1, 0.25, 0.5, 1.0),
     seed: int = 0,
 ) -> FilterQuality:
-    """Score the annotations of the first `problems` problems of a GSM8K file (`.jsonl` or `.jsonl.gz`)."""
+    """Score the annotations of the first `problems` problems of a GSM8K file (`.jsonl` or `.jsonl.gz`).
+
+    Raises BadInput for another file, one without an annotation that can be scored, and an unknown wording.
+    """
     texts, annotated, skipped = [], [], 0
     for number, (question, answer) in enumerate(_problems(data, problems)):
         text, calls = _without_annotations(question, answer)
@@ -68,18 +71,20 @@ def filter_quality(
             row = _candidate(prepared[passage.id], offset, expression)
             skipped += row is None
             rows.extend([row] if row is not None else [])
-    said = PROMPTS["Calculator"]
     scorer = Scorer(
         model,
-        plain_wording(said, CALCULATOR) if wording == "plain" else notation_wording(),
+        wording_named(wording, PROMPTS["Calculator"], CALCULATOR),
         ToolSettings(),
         separator=separator,
         early_bounds=False,
         seed=seed,
+        controls=False,
     )
     right = scorer.score(rows, prepared)
     wrong = scorer.score(_with_results_of_others(rows, seed), prepared)
     gains = tuple(r.gain for r in right if r.gain is not None)
+    if not gains:
+        raise BadInput(f"{data} holds no annotation that could be scored; give a GSM8K file with <<48/2=24>> in it.")
     wrong_gains = tuple(r.gain for r in wrong if r.gain is not None)
     return FilterQuality(
         len(gains),
@@ -113,7 +118,7 @@ def table(quality: FilterQuality) -> Table:
 
 
 def _share(gains: Sequence[float], tau: float) -> float:
-    return sum(gain >= tau for gain in gains) / len(gains) if gains else float("nan")
+    return sum(gain >= tau for gain in gains) / max(1, len(gains))
 
 
 def _problems(data: Path, count: int) -> Iterator[tuple[str, str]]:

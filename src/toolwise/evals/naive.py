@@ -15,7 +15,7 @@ from toolwise.models.sampling import Tree
 from toolwise.notation.segments import Ids
 from toolwise.teach.prepare import Prepared, weighted
 from toolwise.teach.records import Candidate
-from toolwise.teach.score import Wording
+from toolwise.teach.score import Wording, Z, front
 
 
 class NaiveSampler:
@@ -68,15 +68,14 @@ def naive_score(
     model: LanguageModel, wording: Wording, separator: str, prepared: Prepared, candidate: Candidate
 ) -> Candidate:
     """The paper's three losses of one executed candidate, each from a forward over the whole text."""
-    encode, begin = model.tokenizer.encode, model.tokenizer.begin
 
-    def loss(said: str) -> float:
-        front = begin + (encode(said) + encode(separator) if said else ())
-        start = max(1, len(front))
-        nll = model.score([ScoreRequest(front + prepared.ids, start)])[0]
-        return weighted(nll[len(front) + prepared.weighed[candidate.position] - start :].tolist())
+    def loss(z: Z) -> float:
+        before = front(z, separator, model.tokenizer)
+        start = max(1, len(before))
+        nll = model.score([ScoreRequest(before + prepared.ids, start)])[0]
+        return weighted(nll[len(before) + prepared.weighed[candidate.position] - start :].tolist())
 
-    none, call, result = loss(""), loss(wording(candidate, None)), loss(wording(candidate, candidate.result))
+    none, call, result = loss(()), loss(wording(candidate, None)), loss(wording(candidate, candidate.result))
     gain = min(none, call) - result
     return replace(candidate, loss_none=none, loss_call=call, loss_result=result, gain=gain)
 

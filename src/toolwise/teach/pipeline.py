@@ -21,7 +21,7 @@ from toolwise.teach.prepare import Prepared, prepare
 from toolwise.teach.prompts import PROMPTS, Prompt
 from toolwise.teach.propose import EnumerateProposer, LMProposer, Proposer
 from toolwise.teach.records import Candidate, Passage
-from toolwise.teach.score import Scorer, notation_wording, plain_wording
+from toolwise.teach.score import Scorer, wording_named
 from toolwise.tools.registry import Registry
 
 
@@ -109,11 +109,9 @@ class Pipeline:
             "lm_positions": lambda: LMProposer(self._model, tool, prompt, all_, self._notation, sampled=False),
             "enumerate": lambda: EnumerateProposer(tool),
         }
-        plain = own.wording == "plain"
-        wording = plain_wording(prompt, tool, self._notation) if plain else notation_wording(self._notation)
         scorer = Scorer(
             self._model,
-            wording,
+            wording_named(own.wording, prompt, tool, self._notation),
             own,
             separator=all_.separator,
             early_bounds=all_.early_bounds,

@@ -19,36 +19,51 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from toolwise.core.errors import BadInput
 from toolwise.core.types import Tool
 from toolwise.models.base import LanguageModel, ScoreRequest
-from toolwise.notation.inline import PLAIN, Notation, read_arguments, read_body, write_call
-from toolwise.notation.segments import Ids
+from toolwise.notation.inline import PLAIN, Notation, read_arguments, read_body
+from toolwise.notation.pieces import call_segments
+from toolwise.notation.segments import Ids, Segment, Tokenizer, encode
 from toolwise.teach.config import ToolSettings
 from toolwise.teach.prepare import WEIGHTS, Prepared, weighted
 from toolwise.teach.prompts import Prompt
 from toolwise.teach.records import Candidate
 
-#: What stands in front of the text for a call and a result (None: the call without its result).
-Wording = Callable[[Candidate, "str | None"], str]
+#: z in its pieces, and those of a call and a result (None: the call without its result).
+Z = tuple[Segment, ...]
+Wording = Callable[[Candidate, "str | None"], Z]
 
 
 def notation_wording(notation: Notation = PLAIN) -> Wording:
     """The paper's: the call as it is written in text, e(c, eps) and e(c, r)."""
-    return lambda candidate, result: write_call(candidate.body, result or "", notation)
+    return lambda candidate, result: tuple(call_segments(candidate.body, result or "", notation))
 
 
 def plain_wording(prompt: Prompt, tool: Tool, notation: Notation = PLAIN) -> Wording:
     """The same in plain words, for models that have never seen the notation."""
 
-    def wording(candidate: Candidate, result: str | None) -> str:
+    def wording(candidate: Candidate, result: str | None) -> Z:
         raw = read_body(candidate.body, notation)[1]
         arguments = read_arguments(raw, tool, notation)
         said = str(next(iter(arguments.values()))) if len(arguments) == 1 else raw
         if result is None:
-            return prompt.call_wording.format(input=said)
-        return prompt.result_wording.format(input=said, result=result)
+            return (Segment(prompt.call_wording.format(input=said)),)
+        return (Segment(prompt.result_wording.format(input=said, result=result)),)
 
     return wording
+
+
+def wording_named(name: str, prompt: Prompt, tool: Tool, notation: Notation = PLAIN) -> Wording:
+    """The wording `notation` or `plain`. Raises BadInput for another name."""
+    if name not in ("notation", "plain"):
+        raise BadInput(f"There is no wording {name!r}; use notation or plain.")
+    return plain_wording(prompt, tool, notation) if name == "plain" else notation_wording(notation)
+
+
+def front(z: Z, separator: str, tokenizer: Tokenizer) -> Ids:
+    """What stands in front of the text while it is scored: the model's own beginning, and z where there is one."""
+    return tokenizer.begin + (encode([*z, Segment(separator)], tokenizer)[0] if z else ())
 
 
 class Scorer:
@@ -86,7 +101,7 @@ class Scorer:
             rows = self._fill(rows, texts, _put_control, self._wording_of_control, wanted=_has_control)
         return [_with_gain(c) if c.reason is None else c for c in rows]
 
-    def _wording_of_control(self, candidate: Candidate) -> str:
+    def _wording_of_control(self, candidate: Candidate) -> Z:
         return self._wording(candidate, candidate.control_result)
 
     def _begin(self, candidate: Candidate, loss_none: Sequence[float]) -> Candidate:
@@ -107,31 +122,27 @@ class Scorer:
         rows: list[Candidate],
         texts: Mapping[str, Prepared],
         put: Callable[[Candidate, float], Candidate],
-        z: Callable[[Candidate], str],
+        z: Callable[[Candidate], Z],
         wanted: Callable[[Candidate], bool] = lambda candidate: True,
     ) -> list[Candidate]:
         """Put the loss with z in front into every live row: one request for each passage and z."""
         live = [(i, (row.passage, z(row))) for i, row in enumerate(rows) if row.reason is None and wanted(row)]
-        positions: dict[tuple[str, str], list[int]] = {}
+        positions: dict[tuple[str, Z], list[int]] = {}
         for i, key in live:
             positions.setdefault(key, []).append(texts[rows[i].passage].weighed[rows[i].position])
         requests, starts = [], {}
         for (passage, said), at in positions.items():
-            front = self._model.tokenizer.begin + self._front(said)
+            before = front(said, self._separator, self._model.tokenizer)
             text = texts[passage].ids[: max(at) + len(WEIGHTS)]
             first = min(at)
             starts[passage, said] = first
-            requests.append(ScoreRequest(front + text, len(front) + first))
+            requests.append(ScoreRequest(before + text, len(before) + first))
         nll = dict(zip(positions, self._model.score(requests), strict=True))
         filled = list(rows)
         for i, key in live:
             skip = texts[rows[i].passage].weighed[rows[i].position] - starts[key]
             filled[i] = put(rows[i], weighted(nll[key][skip:].tolist()))
         return filled
-
-    def _front(self, said: str) -> Ids:
-        encode = self._model.tokenizer.encode
-        return encode(said) + encode(self._separator) if said else ()
 
     def _give_controls(self, rows: list[Candidate]) -> list[Candidate]:
         """Give every live row the result of another candidate, chosen by a hash so that the order does not matter."""
