@@ -9,7 +9,8 @@ pytest.importorskip("transformers")
 
 import tiny_models as tiny  # noqa: E402
 from toolwise.core.errors import BadInput, ModelUnavailable  # noqa: E402
-from toolwise.evals.perplexity import measure, perplexity  # noqa: E402
+from toolwise.core.jsonio import dumps  # noqa: E402
+from toolwise.evals.perplexity import compare, measure, perplexity  # noqa: E402
 from toolwise.models.tokenizers import HFTokenizer  # noqa: E402
 from toolwise.notation.inline import Notation  # noqa: E402
 
@@ -54,6 +55,28 @@ def test_both_perplexities_are_those_of_the_definition(begin, context):
 def test_disabling_calls_never_makes_other_text_less_likely():
     found = measure(tiny.network(), HFTokenizer(tiny.tokenizer()), TEXT)
     assert found.disabled_nats < found.nats
+
+
+def test_disabling_calls_counts_exactly_where_the_model_is_all_but_sure_to_call():
+    network, tokenizer = tiny.network(), HFTokenizer(tiny.tokenizer())
+    marker = tokenizer.encode(" [")[0]
+
+    def surer(module, arguments, output):
+        output.logits[..., marker] += 60.0
+        return output
+
+    network.register_forward_hook(surer)
+    found = measure(network, tokenizer, TEXT, context=1_000)
+    assert found.disabled_nats == pytest.approx(by_definition(network, tokenizer, TEXT, 1_000, marker)[0], rel=1e-5)
+
+
+def test_a_text_without_spaces_has_a_perplexity_a_word_that_no_number_holds(tmp_path):
+    folder = tiny.model_folder(tmp_path / "model")
+    (tmp_path / "text.txt").write_text("日本" * 300, encoding="utf-8")
+    assert perplexity(folder, "日本" * 300, context=64).word_perplexity == math.inf
+    (row,) = compare(tmp_path / "text.txt", [str(folder)], 64, None)
+    assert row["per_word"] is None
+    assert dumps(row)
 
 
 def test_how_many_windows_are_read_at_once_changes_nothing():

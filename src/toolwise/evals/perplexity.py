@@ -25,11 +25,12 @@ from rich.table import Table
 from rich.text import Text
 
 from toolwise.core.errors import BadInput
+from toolwise.models.base import single_marker
 from toolwise.models.hf import longest_context
 from toolwise.models.load import load_network, load_tokenizer
 from toolwise.notation.inline import PLAIN, Notation
 from toolwise.notation.segments import Tokenizer
-from toolwise.teach.training.likelihood import Sums, marker_id, sums, windows
+from toolwise.teach.training.likelihood import Sums, sums, windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,11 @@ class Perplexity:
 
     @property
     def word_perplexity(self) -> float:
-        return math.exp(self.nats / max(1, self.words))
+        """Infinite where it is more than a float holds, as in a text without spaces."""
+        try:
+            return math.exp(self.nats / max(1, self.words))
+        except OverflowError:
+            return math.inf
 
 
 def perplexity(
@@ -102,7 +107,7 @@ def measure(
     requests = windows(ids, begin, context)
     if not requests:
         raise BadInput("The text is too short to be scored; give at least two tokens.")
-    marker = marker_id(tokenizer, notation)
+    marker = single_marker(tokenizer, notation)
     found = Sums.of(sums(network, requests, marker, batch_tokens=batch_tokens))
     words = len((text if limit_tokens is None else tokenizer.decode(ids)).split())
     return Perplexity(found.tokens, words, found.plain, None if marker is None else found.disabled, found.markers)
@@ -130,7 +135,7 @@ def compare(
                 "tokens": found.tokens,
                 "perplexity": found.perplexity,
                 "calls_disabled": found.disabled,
-                "per_word": found.word_perplexity,
+                "per_word": found.word_perplexity if math.isfinite(found.word_perplexity) else None,
             }
         )
     progress("models", len(models), len(models))

@@ -144,14 +144,18 @@ class LanguageModel(Protocol):
         """A session that has been fed `context`."""
 
 
+def single_marker(tokenizer: Tokenizer, notation: Notation) -> int | None:
+    """The id of the open marker, or None where it is not one token: then it has no probability of its own."""
+    ids = tokenizer.encode(notation.open)
+    return ids[0] if len(ids) == 1 else None
+
+
 def marker_id(tokenizer: Tokenizer, notation: Notation) -> int:
-    """The id of the open marker. It must be one token, so that its probability is one row of one forward pass.
+    """The same where it is needed, so that the marker's probability is one row of one forward pass.
 
     Raises BadInput for a notation whose open marker this tokenizer splits.
     """
-    ids = tokenizer.encode(notation.open)
-    if len(ids) != 1:
-        raise BadInput(
-            f"The open marker {notation.open!r} is {len(ids)} tokens for this model; use a special notation."
-        )
-    return ids[0]
+    marker = single_marker(tokenizer, notation)
+    if marker is None:
+        raise BadInput(f"The open marker {notation.open!r} must be one token of this model; choose another marker.")
+    return marker

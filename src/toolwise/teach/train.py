@@ -42,7 +42,7 @@ from accelerate.utils import broadcast_object_list
 from rich.progress import Progress
 
 from toolwise.core.errors import BadInput
-from toolwise.models.base import ScoreRequest
+from toolwise.models.base import ScoreRequest, single_marker
 from toolwise.models.hf import longest_context
 from toolwise.models.load import load_network, load_tokenizer, quiet
 from toolwise.models.tokenizers import HFTokenizer
@@ -50,7 +50,7 @@ from toolwise.notation.inline import PLAIN, Notation
 from toolwise.teach.records import Augmented
 from toolwise.teach.store.durable import storage
 from toolwise.teach.training.examples import RowExamples, row_examples
-from toolwise.teach.training.likelihood import marker_id, windows
+from toolwise.teach.training.likelihood import windows
 from toolwise.teach.training.network import merged, uses_cache, with_lora
 from toolwise.teach.training.packing import PackedRows, collate, keeps_apart, order
 from toolwise.teach.training.run_folder import RunFolder, folder_fingerprint, rows_fingerprint, step_of
@@ -150,7 +150,7 @@ class _Data:
             len(measured),
             requests,
             dict(dropped),
-            marker_id(tokenizer, notation),
+            single_marker(tokenizer, notation),
         )
 
 

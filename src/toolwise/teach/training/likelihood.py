@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from toolwise.models.base import ScoreRequest
-from toolwise.notation.inline import Notation
-from toolwise.notation.segments import Ids, Tokenizer
+from toolwise.notation.segments import Ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +31,6 @@ class Sums:
         """From what `sums` returned, added up over processes where there are several."""
         tokens, plain, disabled, markers = total.tolist()
         return Sums(round(tokens), plain, disabled, round(markers))
-
-
-def marker_id(tokenizer: Tokenizer, notation: Notation) -> int | None:
-    """The open marker's token, or None where it is not exactly one: then it has no probability of its own to ban."""
-    ids = tokenizer.encode(notation.open)
-    return ids[0] if len(ids) == 1 else None
 
 
 def windows(ids: Ids, begin: Ids, context: int) -> list[ScoreRequest]:
@@ -83,13 +76,13 @@ def _losses(network: Any, batch: Sequence[ScoreRequest], marker: int | None, dev
     ids, scored = ids.to(device), scored[:, 1:].to(device)
     logits = network(input_ids=ids, use_cache=False).logits[:, :-1][scored].float()
     targets = ids[:, 1:][scored]
-    log_p = torch.log_softmax(logits, dim=-1)
-    plain = -log_p.gather(-1, targets[:, None])[:, 0]
-    if marker is None:
-        hit, disabled = torch.zeros_like(plain), plain
-    else:
+    given = logits.gather(-1, targets[:, None])[:, 0]
+    plain = disabled = logits.logsumexp(-1) - given
+    hit = torch.zeros_like(plain)
+    if marker is not None:
         hit = (targets == marker).to(plain.dtype)
-        disabled = plain + torch.where(hit > 0, 0.0, torch.log1p(-log_p[:, marker].exp()))
+        logits[:, marker] = -torch.inf  # summed without it: 1 - p(open) would round to 0 for a model that is sure of it
+        disabled = torch.where(hit > 0, plain, logits.logsumexp(-1) - given)
     return torch.stack([x.double().sum() for x in (torch.ones_like(plain), plain, disabled, hit)])
 
 
