@@ -79,6 +79,7 @@ def filter_quality(
         early_bounds=False,
         seed=seed,
         controls=False,
+        controls=False,
     )
     right = scorer.score(rows, prepared)
     wrong = scorer.score(_with_results_of_others(rows, seed), prepared)

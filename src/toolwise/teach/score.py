@@ -8,8 +8,13 @@ z stands in front of the whole text, since a model that has not seen calls would
 tokens carry weight, so the text is cut behind them and only their rows are projected. One forward serves all positions
 at which the same z is tried.
 
-The bound is exact: losses are never negative, so gain <= min(loss_none, loss_call), and a candidate whose loss_none or
-loss_call is below the smallest threshold that can come out is dropped before its result is scored.
+The bounds are exact. Losses are never negative, so gain <= loss_none: below the floor, the smallest threshold that can
+come out, nothing is scored. And gain <= loss_none - loss_result: so the result is scored first, and the call without it
+only where the result takes enough off; that drops far more than the bound by loss_call would, which is therefore not
+taken. Neither changes what is kept.
+
+Controls, calls with a result taken from another candidate, are scored for calls that reach the floor: only these can be
+kept, and what a wrong result does where none helps says nothing of them.
 """
 
 from __future__ import annotations
@@ -82,7 +87,8 @@ class Scorer:
     ) -> None:
         self._model = model
         self._wording = wording
-        self._floor = settings.floor if early_bounds else -math.inf
+        self._floor = settings.floor
+        self._early_bounds = early_bounds
         self._separator = separator
         self._seed = seed
         self._controls = controls
@@ -93,13 +99,14 @@ class Scorer:
         What comes back without a reason has finite losses and may be kept by a threshold of at least the floor.
         """
         rows = [self._begin(c, texts[c.passage].loss_none) if c.reason is None else c for c in candidates]
-        rows = self._fill(rows, texts, _put_call, lambda c: self._wording(c, None))
-        rows = [self._bounded(c, c.loss_call) for c in rows]
         rows = self._fill(rows, texts, _put_result, lambda c: self._wording(c, c.result))
+        rows = [self._bounded(c, _taken_off(c)) for c in rows]
+        rows = self._fill(rows, texts, _put_call, lambda c: self._wording(c, None))
+        rows = [_with_gain(c) if c.reason is None else c for c in rows]
         if self._controls:
             rows = self._give_controls(rows)
             rows = self._fill(rows, texts, _put_control, self._wording_of_control, wanted=_has_control)
-        return [_with_gain(c) if c.reason is None else c for c in rows]
+        return rows
 
     def _wording_of_control(self, candidate: Candidate) -> Z:
         return self._wording(candidate, candidate.control_result)
@@ -110,12 +117,13 @@ class Scorer:
         candidate = replace(candidate, loss_none=loss_none[candidate.position])
         return self._bounded(candidate, candidate.loss_none)
 
-    def _bounded(self, candidate: Candidate, loss: float | None) -> Candidate:
-        if candidate.reason is not None or loss is None:
+    def _bounded(self, candidate: Candidate, most: float | None) -> Candidate:
+        """Drop a candidate whose gain can be at most `most`, where that is below the floor or is no number."""
+        if candidate.reason is not None or most is None:
             return candidate
-        if not math.isfinite(loss):
+        if not math.isfinite(most):
             return replace(candidate, reason="not_finite")
-        return replace(candidate, reason="bound") if loss < self._floor else candidate
+        return replace(candidate, reason="bound") if self._early_bounds and most < self._floor else candidate
 
     def _fill(
         self,
@@ -145,9 +153,12 @@ class Scorer:
         return filled
 
     def _give_controls(self, rows: list[Candidate]) -> list[Candidate]:
-        """Give every live row the result of another candidate, chosen by a hash so that the order does not matter."""
-        donors = sorted({row.result for row in rows if row.result is not None and row.reason in (None, "bound")})
-        return [self._with_control(row, donors) if row.reason is None else row for row in rows]
+        """Give the result of another candidate, chosen by a hash, to every row that reaches the floor.
+
+        Results come from rows that exist with and without early bounds, so that both measure the same threshold.
+        """
+        donors = sorted({row.result for row in rows if row.result is not None and (row.loss_none or 0) >= self._floor})
+        return [self._with_control(row, donors) if (row.gain or -math.inf) >= self._floor else row for row in rows]
 
     def _with_control(self, row: Candidate, donors: list[str]) -> Candidate:
         others = [donor for donor in donors if donor != row.result]
@@ -156,6 +167,13 @@ class Scorer:
         key = f"{self._seed}|{row.passage}|{row.position}|{row.body}".encode()
         draw = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big")
         return replace(row, control_result=others[draw % len(others)])
+
+
+def _taken_off(candidate: Candidate) -> float | None:
+    """What the result takes off the loss without a call; the gain is at most that."""
+    if candidate.loss_none is None or candidate.loss_result is None:
+        return None
+    return candidate.loss_none - candidate.loss_result
 
 
 def _put_call(candidate: Candidate, loss: float) -> Candidate:
@@ -167,7 +185,9 @@ def _put_result(candidate: Candidate, loss: float) -> Candidate:
 
 
 def _put_control(candidate: Candidate, loss: float) -> Candidate:
-    return replace(candidate, loss_control=loss)
+    assert candidate.loss_none is not None
+    assert candidate.loss_call is not None
+    return replace(candidate, loss_control=loss, control_gain=min(candidate.loss_none, candidate.loss_call) - loss)
 
 
 def _has_control(candidate: Candidate) -> bool:
@@ -178,6 +198,4 @@ def _with_gain(candidate: Candidate) -> Candidate:
     none, call, result = candidate.loss_none, candidate.loss_call, candidate.loss_result
     if none is None or call is None or result is None or not math.isfinite(none + call + result):
         return replace(candidate, reason="not_finite")
-    best = min(none, call)
-    control = candidate.loss_control
-    return replace(candidate, gain=best - result, control_gain=None if control is None else best - control)
+    return replace(candidate, gain=min(none, call) - result)
