@@ -29,7 +29,7 @@ STAGES: Mapping[str, Mapping[str, str]] = {
     },
     "scored": {
         "no_continuation": "The text ends at this place, so there are no words to predict.",
-        "bound": "The words that follow are so easy already that even a perfect result could not gain what is asked.",
+        "bound": "The words are too easy already, or the result takes too little off, for any threshold to be reached.",
         "not_finite": "A loss came out as no finite number; nothing can be said about such a call.",
     },
     "kept or not": {
