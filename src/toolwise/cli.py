@@ -120,7 +120,9 @@ def annotate(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The run's folder. An unfinished one is continued.")],
     model: ModelOption = DEFAULT_MODEL,
-    tools: Annotated[str, typer.Option(help="Names of tools, with commas between them.")] = "Calculator,Calendar",
+    tools: Annotated[
+        str | None, typer.Option(help="Names of tools, with commas between; default: the preset's.")
+    ] = None,
     preset: Annotated[str, typer.Option(help="small (for small models) or paper (the paper's settings).")] = "small",
     settings: Annotated[Path | None, typer.Option(help="A TOML file whose values go over the preset's.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Read at most so many documents.")] = None,
@@ -131,7 +133,7 @@ def annotate(
     from toolwise.teach.annotate import default_workers
     from toolwise.teach.config import load_settings
 
-    wanted = load_settings(preset, _names(tools), settings)
+    wanted = load_settings(preset, () if tools is None else _names(tools), settings)
     with _bar() as bar:
         run(corpus, out, model, wanted, workers=workers or default_workers(), limit=limit, progress=_stages(bar))
     _console().print(f"Done: {out}. See what was found with: toolwise report {out}", highlight=False, markup=False)

@@ -55,6 +55,10 @@ class Limits:
     passage_tokens: int = 256  # context that one proposal sees; prompt and two copies fit small models
     cached_results: int = 100_000  # of pure tools, in one worker; some 200 bytes each
 
+    # Settings and training
+    settings_bytes: int = 64 * 1024  # of a settings file; every setting there is takes some 2 KB
+    trained_texts: int = 10_000_000  # steps times batch of one training, whose order is held; the paper's is 256,000
+
     # Decoding
     generated_tokens: int = 128  # of one answer, unless the caller says how many; ten seconds on a CPU
 

@@ -15,10 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from toolwise.core.errors import BadInput
 from toolwise.core.limits import LIMITS
 from toolwise.core.toml import read_toml
+from toolwise.teach.prompts import PROMPTS
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Control(_Frozen):
@@ -56,7 +57,7 @@ class Settings(_Frozen):
     """
 
     tools: dict[str, ToolSettings]  # by name
-    seed: int = 0  # of sampling, of the calculator rule's lot and of the controls
+    seed: Annotated[int, Field(ge=0, lt=2**64)] = 0  # of sampling, of the calculator rule's lot and of the controls
     temperature: Annotated[float, Field(ge=0)] = 1.0  # of the sampled calls; 0 is greedy. The paper does not say
     call_tokens: Annotated[int, Field(ge=1, le=256)] = 24  # a sample that is not closed by then is dropped
     passage_tokens: Annotated[int, Field(ge=8)] = LIMITS.passage_tokens  # documents are cut into passages so long
@@ -102,18 +103,28 @@ def load_settings(preset: str = "small", tools: tuple[str, ...] = (), file: Path
     values = PRESETS[preset].model_dump()
     if file is not None:
         _put_over(values, read_toml(file))
-    if tools:
-        unknown = [tool for tool in tools if tool not in values["tools"]]
-        if unknown:
-            known = ", ".join(values["tools"])
-            raise BadInput(f"No settings for the tool {unknown[0]!r}; known are {known}. A TOML file can add others.")
-        values["tools"] = {tool: values["tools"][tool] for tool in tools}
     try:
-        return Settings.model_validate(values)
+        settings = Settings.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise BadInput(f"Setting {where}: {first['msg']}.") from error
+        raise BadInput(_problem(error)) from error
+    strange = [name for name in settings.tools if name not in PROMPTS]
+    if strange:  # also where `tools` leaves it out: a misspelt name would pass unseen
+        raise BadInput(f"There are settings for the tool {strange[0]!r}; only {', '.join(PROMPTS)} can be taught.")
+    unknown = [name for name in tools if name not in settings.tools]
+    if unknown:
+        raise BadInput(f"There are no settings for the tool {unknown[0]!r}; there are for {', '.join(settings.tools)}.")
+    wanted = {name: settings.tools[name] for name in tools or settings.tools}
+    return settings.model_copy(update={"tools": wanted})
+
+
+def _problem(error: ValidationError) -> str:
+    """The first problem in words. Of the shapes that a value may have, the one that fits furthest is spoken of."""
+    first = error.errors()[0]
+    own = [one for one in error.errors() if one["loc"][: len(first["loc"]) - 1] == first["loc"][:-1]]
+    deepest = max(own, key=lambda one: len(one["loc"]))
+    where = ".".join(str(part) for part in deepest["loc"] if part not in ("constrained-float", Control.__name__))
+    what = "there is no such setting" if deepest["type"] == "extra_forbidden" else deepest["msg"]
+    return f"Setting {where}: {what}."
 
 
 def _put_over(values: dict[str, Any], changes: dict[str, Any]) -> None:

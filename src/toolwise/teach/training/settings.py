@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from toolwise.core.errors import BadInput
+from toolwise.core.limits import LIMITS
 from toolwise.core.toml import read_toml
 
 
@@ -44,6 +45,12 @@ class TrainSettings:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise BadInput(f"{name} is {value}; it must be above zero.")
+        if self.steps * self.batch > LIMITS.trained_texts:
+            raise BadInput(
+                f"steps times batch is {self.steps * self.batch}; read at most {LIMITS.trained_texts} texts."
+            )
+        if self.seed < 0:
+            raise BadInput(f"seed is {self.seed}; it must not be below zero.")
         if not 0 <= self.warmup <= 1 or not 0 <= self.held_out_share < 1:
             raise BadInput("warmup and held_out_share are shares; give numbers from 0 up to 1.")
         if self.length < 8:
