@@ -72,6 +72,7 @@ class Store:
         BadInput when it holds something else or cannot be used, StorageUnavailable when the disk refuses.
         """
         path = Path(folder)
+        wanted = jsonio.plain(settings, BadInput, LIMITS.json_size)
         with storage(path):
             path.mkdir(parents=True, exist_ok=True)
             with suppress(PermissionError):  # a folder that may be entered, yet not read, cannot be synced
@@ -81,7 +82,6 @@ class Store:
             lock = Lock(path / _LOCK)
             undo.callback(lock.close)
             _make_room(path)
-            wanted = jsonio.plain(settings, BadInput, LIMITS.json_size)
             if (path / _SETTINGS).exists():
                 _refuse_other_settings(path, read_sealed(path / _SETTINGS), wanted)
             else:
@@ -101,7 +101,7 @@ class Store:
         a shard of a finished folder is missing or the folder's own files are damaged.
         """
         path = Path(folder)
-        if not (path / _SETTINGS).is_file():
+        if not os.path.isfile(path / _SETTINGS):  # False for a name that no folder can have, too
             raise BadInput(f"{str(path)!r} is not the folder of a run; give the one that annotating wrote")
         finished = (path / _MANIFEST).exists()
         if not finished and not partial:

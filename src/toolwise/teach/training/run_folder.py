@@ -58,6 +58,9 @@ class RunFolder:
 
     def __init__(self, out: Path, identity: Mapping[str, Any], *, main: bool) -> None:
         """Raises BadInput when `out` is taken or cannot be written, SettingsDiffer when another run is unfinished."""
+        out = Path(os.path.abspath(out))  # `.` has no name to put something beside
+        if not out.name:
+            raise BadInput(f"A model cannot be written to {str(out)!r}; choose a new folder.")
         self.out = out
         self.path = out.with_name(out.name + ".training")
         self.fingerprint = jsonio.fingerprint(identity)
