@@ -11,15 +11,11 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from toolwise.core.errors import BadInput, LimitExceeded
 from toolwise.core.jsonio import fingerprint
 from toolwise.gate.offline import offline_gate
 from toolwise.models.base import LanguageModel
@@ -34,6 +30,7 @@ from toolwise.teach.records import Augmented, Candidate, Passage
 from toolwise.teach.store import Store, shards
 from toolwise.teach.store.shards import ShardInfo
 from toolwise.teach.weave import augment
+from toolwise.teach.workers import spread
 from toolwise.tools.builtin import builtin_registry
 
 #: Called as shards finish: (stage, done, total).
@@ -70,9 +67,8 @@ def annotate(
     Raises BadInput, ModelUnavailable, SettingsDiffer, StorageUnavailable; nothing half-written is left behind.
     """
     tokenizer, identity = describe_model(model, dtype=dtype, device=device)
-    first = next(read_documents(corpus, limit=1), None)  # a corpus that cannot be read leaves no folder behind
-    if first is None:
-        raise BadInput(f"{corpus} holds no document.")
+    for _ in read_documents(corpus, limit=limit):
+        pass  # one that cannot be read to its end leaves no folder behind, which a mended one would not fit
     registry = builtin_registry(settings.tools)
     described = {
         "model": identity,
@@ -126,43 +122,25 @@ def _score(store: Store, job: Job, total: int, workers: int, progress: Progress)
 
 
 def _scored(job: Job, waiting: Sequence[ShardInfo], workers: int) -> Iterator[ShardInfo]:
-    if not waiting:
-        return
-    if workers == 1:
-        _Worker.start(job)
-        yield from map(_Worker.score, waiting)
-        return
+    score = partial(_Worker.score, job)
     workers = min(workers, len(waiting))
-    with ProcessPoolExecutor(workers, get_context("spawn"), _Worker.start, (job,)) as pool:
-        try:
-            for future in as_completed([pool.submit(_Worker.score, info) for info in waiting]):
-                yield future.result()
-        except BrokenProcessPool as error:
-            raise LimitExceeded(
-                "A worker process died, most likely for want of memory; run the same command again to go on, "
-                "with fewer workers."
-            ) from error
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    return map(score, waiting) if workers <= 1 else spread(score, waiting, workers)
 
 
 class _Worker:
-    """One process's model and pipeline."""
+    """One process's model and pipeline, made when the first shard comes: then what fails is an error like any other."""
 
+    job: Job | None = None
     pipeline: Pipeline
-    folder: str
 
     @classmethod
-    def start(cls, job: Job) -> None:
-        model = load_model(job.model, device=job.device, dtype=job.dtype, threads=job.threads)
-        cls.pipeline = make_pipeline(model, job.settings, job.run_id)
-        cls.folder = job.folder
-
-    @classmethod
-    def score(cls, info: ShardInfo) -> ShardInfo:
-        passages = list(shards.load(Path(cls.folder), info, Passage))
-        return shards.put(cls.folder, "scored", info.index, cls.pipeline.annotate(passages))
+    def score(cls, job: Job, info: ShardInfo) -> ShardInfo:
+        if cls.job != job:
+            model = load_model(job.model, device=job.device, dtype=job.dtype, threads=job.threads)
+            cls.pipeline = make_pipeline(model, job.settings, job.run_id)
+            cls.job = job
+        passages = list(shards.load(Path(job.folder), info, Passage))
+        return shards.put(job.folder, "scored", info.index, cls.pipeline.annotate(passages))
 
 
 def make_pipeline(model: LanguageModel, settings: Settings, run_id: str) -> Pipeline:
