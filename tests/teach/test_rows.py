@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 
 import pytest
@@ -79,3 +81,19 @@ def test_bytes_that_are_no_parquet_or_hold_other_rows_are_corrupt() -> None:
 @dataclass(frozen=True)
 class _Odd:
     field: dict[str, str]
+
+
+_READ_AND_END = """
+import torch, transformers
+from toolwise.teach.records import Passage
+from toolwise.teach.store.rows import from_parquet, to_parquet
+row = Passage("d#0", "d", 0, "text")
+assert list(from_parquet(to_parquet([row], Passage), Passage)) == [row]
+"""
+
+
+def test_a_process_that_reads_rows_and_ends_at_once_ends_well() -> None:
+    """Threads that a reader leaves behind abort the process after its work is done, so that a script sees a failure."""
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", _READ_AND_END], capture_output=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr.decode()

@@ -55,8 +55,9 @@ def from_parquet(data: bytes, row: type[T]) -> Iterator[T]:
     pa, parquet = arrow()
     record = _record(row)
     try:
-        # One thread: this runs in forked workers too, where a thread pool of the parent is not there.
-        table = parquet.read_table(pa.BufferReader(data), use_threads=False)
+        # One thread: this runs in forked workers too, where a pool of the parent is not there. `read_table` would start
+        # threads all the same, and a process that ends soon after aborts in them (pyarrow 26 beside torch).
+        table = parquet.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
     except (OSError, pa.ArrowException) as error:
         raise Corrupt(f"not a Parquet file of {row.__name__} rows: {error}") from error
     if not table.schema.equals(pa.schema(list(record.type))):
