@@ -128,7 +128,7 @@ def test_a_broken_model_fails_the_suite():
 @pytest.mark.parametrize("architecture", [name for name in ARCHITECTURES if name.startswith(("gpt2", "bloom"))])
 def test_more_tokens_than_the_network_has_places_for_are_refused(architecture):
     model = tiny(architecture)
-    model._net._longest = 8
+    model._net.longest = 8
     eight = tuple(range(1, 9))
     assert len(model.score([ScoreRequest((*eight, 9), 8)])[0]) == 1, "eight are read, and the ninth is only scored"
     for ask in (

@@ -23,7 +23,6 @@ from toolwise.decode.stream import TextStream
 from toolwise.decode.watch import CallWatcher, Halt, Met
 from toolwise.gate.gate import Gate
 from toolwise.models.base import Floats, LanguageModel, Session, marker_id
-from toolwise.models.sampling import softmax
 from toolwise.notation.inline import PLAIN, Notation
 from toolwise.notation.pieces import call_segments
 from toolwise.notation.segments import Segment, encode
@@ -98,13 +97,13 @@ def generate(
 ) -> Iterator[Event]:
     """Continue `prompt`, yielding events as they happen; the last one is a Stop.
 
-    Raises BadInput for an open marker that is not one token of this model, and for a prompt that is empty where the
-    model has no BOS; ModelUnavailable for a model that gives no finite numbers. A call that fails raises nothing: it is
-    a result.
+    Raises BadInput for an open marker that is not one token of this model, and for a prompt that is longer than the
+    model's context, or empty where the model has no BOS; ModelUnavailable for a model that gives no finite numbers. A
+    call that fails raises nothing: it is a result.
     """
     answer = _Answer(model, prompt, settings, notation, limits)
     reason, calls = "length", 0
-    while answer.sampled < settings.max_tokens:
+    while answer.sampled < settings.max_tokens and not answer.full:
         token = answer.choose(may_call=settings.enabled and calls < settings.max_calls)
         if token in model.tokenizer.end:
             reason = "end"
@@ -161,6 +160,11 @@ class _Answer:
     @property
     def fed(self) -> int:
         return len(self._session.ids)
+
+    @property
+    def full(self) -> bool:
+        """Whether what was written fills the model's context; a prompt that does is refused when it is read."""
+        return self.sampled > 0 and self._session.full
 
     def choose(self, *, may_call: bool) -> int:
         """The next token, by the start rule first. Raises ModelUnavailable where the model gives no numbers."""
@@ -221,5 +225,7 @@ def _agreed(a: Sequence[int], b: Sequence[int]) -> int:
 def _draw(logits: Floats, temperature: float, random: np.random.Generator) -> int:
     if temperature <= 0:
         return int(logits.argmax())
-    probabilities = softmax(logits / temperature).astype(np.float64)
-    return int(random.choice(len(probabilities), p=probabilities / probabilities.sum()))
+    wide = logits.astype(np.float64)
+    with np.errstate(over="ignore"):  # at a tiny temperature all but the likeliest token are infinitely far behind
+        weights = np.exp((wide - wide.max()) / temperature)
+    return int(random.choice(len(weights), p=weights / weights.sum()))

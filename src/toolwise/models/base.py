@@ -86,6 +86,10 @@ class Session(Protocol):
     def ids(self) -> Ids:
         """Everything fed so far, the context included."""
 
+    @property
+    def full(self) -> bool:
+        """Whether more was fed than the model has positions for, so that it cannot say what comes next."""
+
     def feed(self, ids: Sequence[int]) -> None:
         """Append tokens, sampled or forced; many at once cost one forward pass."""
 

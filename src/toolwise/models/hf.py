@@ -121,6 +121,7 @@ class HFModel:
         for batch in self._batches(requests):
             # Padding stands on the left, so that the rows that are read are the last ones of every line.
             width = max(len(request.ids) for request in batch) - 1
+            self._net.bounded(width)  # before a mask of its square is made
             rows = max(len(request.ids) - request.start for request in batch)
             ids = torch.zeros((len(batch), width), dtype=torch.long)
             padding = torch.tensor([width - (len(request.ids) - 1) for request in batch])
@@ -209,11 +210,12 @@ class _Network:
         if not self._kinds:
             self._kinds = {"sliding_attention" if self._window else "full_attention"}
         self.supported = self._kinds <= _ATTENTION and not getattr(config, "is_encoder_decoder", False)
-        self._longest = longest_context(network)
+        self.longest = longest_context(network)
         self.vocabulary: int = network.get_output_embeddings().weight.shape[0]
 
     def causal(self, ids: Ids, start: int, cache: DynamicCache, rows: int) -> torch.Tensor:
         """`ids` at positions start.. over a cache that holds the first `start` ones; logits [rows, vocabulary]."""
+        self.bounded(start + len(ids))  # before a mask of its square is made
         positions = torch.arange(start, start + len(ids))
         keys = torch.arange(start + len(ids))
         sees = keys[None, :] <= positions[:, None]
@@ -234,7 +236,7 @@ class _Network:
 
         Raises BadInput for a position that the network has not: some answer it with nonsense, others end the process.
         """
-        self._bounded(int(positions.max()) + 1)
+        self.bounded(int(positions.max()) + 1)
         device = self.network.device
         options: dict[str, Any] = {
             "input_ids": ids.to(device),
@@ -252,16 +254,17 @@ class _Network:
 
     def whole(self, ids: Ids) -> Floats:
         """Logits after every token of one sequence, [len(ids), vocabulary]: no cache, no mask, nothing shared."""
-        self._bounded(len(ids))
+        self.bounded(len(ids))
         with torch.inference_mode():
             logits = self.network(input_ids=torch.tensor([ids], device=self.network.device), use_cache=False).logits
         self.usage.add(len(ids), len(ids))
         return np.asarray(logits[0].float().cpu().numpy(), dtype=np.float32)
 
-    def _bounded(self, tokens: int) -> None:
-        if self._longest is not None and tokens > self._longest:
+    def bounded(self, tokens: int) -> None:
+        """Raises BadInput for a sequence that is longer than the network has positions for."""
+        if self.longest is not None and tokens > self.longest:
             raise BadInput(
-                f"This model reads at most {self._longest} tokens, and {tokens} were to be read; "
+                f"This model reads at most {self.longest} tokens, and {tokens} were to be read; "
                 "shorten the text, set smaller passages, or ask for fewer tokens."
             )
 
@@ -298,6 +301,10 @@ class _CachedSession:
     @property
     def ids(self) -> Ids:
         return tuple(self._ids)
+
+    @property
+    def full(self) -> bool:
+        return self._net.longest is not None and len(self._ids) > self._net.longest
 
     def feed(self, ids: Sequence[int]) -> None:
         if len(ids):

@@ -89,6 +89,10 @@ class PlainSession:
     def ids(self) -> Ids:
         return tuple(self._ids)
 
+    @property
+    def full(self) -> bool:
+        return False  # a function of any sequence
+
     def feed(self, ids: Sequence[int]) -> None:
         self._ids.extend(ids)
 
