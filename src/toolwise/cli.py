@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolwise.core.errors import BadInput, StorageUnavailable, ToolwiseError
+from toolwise.core.errors import BadInput, StorageUnavailable, ToolFailed, ToolwiseError
 from toolwise.core.jsonio import printable
 from toolwise.core.limits import LIMITS
 from toolwise.core.types import CallContext, Principal
@@ -50,7 +50,7 @@ ModelOption = Annotated[
     str, typer.Option("--model", "-m", help="A pulled name (smollm2-135m), a folder, or a hub id (owner/name).")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of text for people.")]
-ThreadsOption = Annotated[int | None, typer.Option(help="CPU threads of this process.")]
+ThreadsOption = Annotated[int | None, typer.Option(min=1, max=LIMITS.threads, help="CPU threads of this process.")]
 DEFAULT_MODEL = "smollm2-135m"
 
 
@@ -217,6 +217,8 @@ def generate(
     from toolwise.tools.builtin import builtin_registry
 
     text = _prompt(prompt)
+    if today is not None:
+        _refuse_no_date(today)
     gate = offline_gate(builtin_registry(_names(tools)))
     context = CallContext(Principal("local"), "generate", today=today)
     settings = DecodeSettings(not disabled, top_k, max_calls, max_tokens, temperature, seed, tuple(stop or ()))
@@ -350,10 +352,15 @@ def _stages(bar: ProgressBar) -> Progress:
 
 
 def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"Cannot write {file}: {error.strerror}.") from error
+    """Whole or not at all; a device or a pipe takes what it is given."""
+    from toolwise.teach.store.durable import replace_file, storage
+
+    with storage(file):
+        whole = not file.exists() or file.is_file()
+        if not whole:
+            file.write_text(text, encoding="utf-8")
+    if whole:
+        replace_file(file.resolve(), text.encode())
 
 
 def _prompt(given: str | None) -> str:
@@ -370,6 +377,15 @@ def _prompt(given: str | None) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadInput(f"The text to continue is not UTF-8 at byte {error.start}; convert it.") from error
+
+
+def _refuse_no_date(today: str) -> None:
+    from toolwise.tools.calendar import sentence
+
+    try:
+        sentence(today)
+    except ToolFailed as error:
+        raise BadInput(f"--today {today!r}: {error}.") from error
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -59,6 +59,8 @@ class Limits:
     settings_bytes: int = 64 * 1024  # of a settings file; every setting there is takes some 2 KB
     trained_texts: int = 10_000_000  # steps times batch of one training, whose order is held; the paper's is 256,000
 
+    threads: int = 1_024  # of one process; more than machines have cores, and the system's own bound ends the process
+
     # Decoding
     generated_tokens: int = 128  # of one answer, unless the caller says how many; ten seconds on a CPU
 

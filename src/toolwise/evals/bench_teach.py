@@ -90,7 +90,7 @@ class TeachBench:
             "ours": costs(self.ours),
             "kept": len(self.ours.kept),
             "same_calls": self.same_calls,
-            "largest_difference": self.largest_difference,
+            "largest_difference": None if math.isnan(self.largest_difference) else self.largest_difference,
         }
 
 
@@ -173,7 +173,10 @@ def bench_corpus(
         for passage in cut(document, loaded.tokenizer, settings.passage_tokens)
         if rule(passage, loaded.tokenizer) is None
     )
-    return bench_teach(loaded, list(islice(passages, documents)), settings, progress=progress)
+    first = list(islice(passages, documents))
+    if not first:
+        raise BadInput(f"{str(corpus)!r} holds no passage with numbers that the calculator is tried on; give another.")
+    return bench_teach(loaded, first, settings, progress=progress)
 
 
 def table(bench: TeachBench) -> Group:
@@ -191,10 +194,12 @@ def table(bench: TeachBench) -> Group:
             )
         shown.add_row("", "ratio", *(_ratio(a, b) for a, b in zip(astuple(naive), astuple(ours), strict=True)))
     agreed = "the same calls" if bench.same_calls else "NOT the same calls"
-    return Group(
-        shown,
-        f"Both kept {agreed} ({len(bench.ours.kept)}); losses differ by at most {bench.largest_difference:.1e} nats.",
+    differ = (
+        ""
+        if math.isnan(bench.largest_difference)
+        else f"; losses differ by at most {bench.largest_difference:.1e} nats"
     )
+    return Group(shown, f"Both kept {agreed} ({len(bench.ours.kept)}){differ}.")
 
 
 def _ratio(naive: float, ours: float) -> str:

@@ -7,20 +7,20 @@ good filter passes many of the first and few of the second; what it passes of th
 
 from __future__ import annotations
 
-import gzip
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 from rich.table import Table
 
-from toolwise.core import jsonio
 from toolwise.core.errors import BadInput, ToolwiseError
 from toolwise.models.base import LanguageModel
 from toolwise.notation.inline import write_body
 from toolwise.teach.config import ToolSettings
+from toolwise.teach.corpus.documents import read_objects
 from toolwise.teach.prepare import Prepared, prepare
 from toolwise.teach.prompts import PROMPTS
 from toolwise.teach.propose import word_start
@@ -79,7 +79,6 @@ def filter_quality(
         early_bounds=False,
         seed=seed,
         controls=False,
-        controls=False,
     )
     right = scorer.score(rows, prepared)
     wrong = scorer.score(_with_results_of_others(rows, seed), prepared)
@@ -123,13 +122,11 @@ def _share(gains: Sequence[float], tau: float) -> float:
 
 
 def _problems(data: Path, count: int) -> Iterator[tuple[str, str]]:
-    try:
-        with gzip.open(data, "rt", encoding="utf-8") if data.suffix == ".gz" else data.open(encoding="utf-8") as lines:
-            for _, line in zip(range(count), lines, strict=False):
-                row = jsonio.loads(line)
-                yield row["question"], row["answer"]
-    except (OSError, KeyError, TypeError, UnicodeDecodeError, ToolwiseError) as error:
-        raise BadInput(f"{data} is not a GSM8K file with `question` and `answer` in every line: {error}.") from error
+    for place, row in islice(read_objects(data), count):
+        question, answer = row.get("question"), row.get("answer")
+        if not isinstance(question, str) or not isinstance(answer, str):
+            raise BadInput(f"{place}: a line of GSM8K has the texts `question` and `answer`; give such a file.")
+        yield question, answer
 
 
 def _without_annotations(question: str, answer: str) -> tuple[str, list[tuple[int, str]]]:

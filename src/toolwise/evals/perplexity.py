@@ -123,8 +123,10 @@ def compare(
     """One row a model, for `table` and for JSON. Raises BadInput for a file that is not text."""
     try:
         text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"Cannot read {file} as UTF-8 text: {error}.") from error
+    except OSError as error:
+        raise BadInput(f"Cannot read {str(file)!r}: {error.strerror or error}; give a text file.") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{str(file)!r} is not UTF-8 at byte {error.start}; give a text file.") from error
     rows: list[dict[str, object]] = []
     for number, model in enumerate(models):
         progress("models", number, len(models))

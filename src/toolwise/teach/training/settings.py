@@ -49,6 +49,8 @@ class TrainSettings:
             raise BadInput(
                 f"steps times batch is {self.steps * self.batch}; read at most {LIMITS.trained_texts} texts."
             )
+        if self.threads is not None and self.threads > LIMITS.threads:
+            raise BadInput(f"threads is {self.threads}; give at most {LIMITS.threads}.")
         if self.seed < 0:
             raise BadInput(f"seed is {self.seed}; it must not be below zero.")
         if not 0 <= self.warmup <= 1 or not 0 <= self.held_out_share < 1:
