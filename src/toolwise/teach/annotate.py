@@ -8,6 +8,7 @@ loses the shards in work; started again it goes on where it was.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from toolwise.models.load import describe_model, load_model
 from toolwise.notation.segments import Tokenizer
 from toolwise.teach.config import Settings
 from toolwise.teach.corpus import cut, read_documents
-from toolwise.teach.keep import keep, threshold
+from toolwise.teach.keep import keep, thresholds
 from toolwise.teach.pipeline import Pipeline
 from toolwise.teach.prompts import PROMPTS
 from toolwise.teach.records import Augmented, Candidate, Passage
@@ -73,7 +74,7 @@ def annotate(
     described = {
         "model": identity,
         "tools": registry.fingerprint,
-        "prompts": fingerprint({name: (PROMPTS[name].head(), PROMPTS[name].result_wording) for name in settings.tools}),
+        "prompts": fingerprint({name: PROMPTS[name].described() for name in settings.tools}),
         "corpus": _digest(corpus),
         "limit": limit,
         "settings": settings.model_dump(mode="json"),
@@ -151,23 +152,19 @@ def make_pipeline(model: LanguageModel, settings: Settings, run_id: str) -> Pipe
 
 def _finish(store: Store, settings: Settings, progress: Progress) -> Mapping[str, Any]:
     """Thresholds from all candidates, then shard by shard what is kept and its augmented text."""
-    scored = list(store.read("scored", Candidate))
-    thresholds = {
-        name: threshold(own.tau_f, [c for c in scored if c.tool == name]) for name, own in settings.tools.items()
-    }
-    passages: dict[str, Passage] = {p.id: p for p in store.read("passages", Passage)}
-    infos = store.done("scored")
+    wanted = {name: own.tau_f for name, own in settings.tools.items()}
+    found = thresholds(wanted, store.read("scored", Candidate))
+    passages, scored = store.done("passages"), store.done("scored")
     counts: Counter[str] = Counter()
-    for index, info in sorted(infos.items()):
-        rows = keep(list(shards.load(store.folder, info, Candidate)), thresholds)
+    for index, info in sorted(scored.items()):
+        rows = keep(list(shards.load(store.folder, info, Candidate)), found)
         counts.update(f"{row.tool}.{row.reason or 'kept'}" for row in rows)
         store.write_shard("candidates", index, rows)
-        own = dict.fromkeys(row.passage for row in rows)
-        store.write_shard("augmented", index, augment([passages[id_] for id_ in own], rows))
-        progress("weave", index + 1, len(infos))
+        store.write_shard("augmented", index, augment(shards.load(store.folder, passages[index], Passage), rows))
+        progress("weave", index + 1, len(scored))
     report = {
-        "passages": len(passages),
-        "thresholds": {name: value if value < float("inf") else None for name, value in thresholds.items()},
+        "passages": sum(info.rows for info in passages.values()),
+        "thresholds": {name: value if math.isfinite(value) else None for name, value in found.items()},
         "counts": dict(sorted(counts.items())),
     }
     store.finish(report)

@@ -7,7 +7,7 @@ which carry another call's result, would pass. Rules are written so that a numbe
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from toolwise.teach.config import Control
@@ -15,19 +15,42 @@ from toolwise.teach.prepare import WEIGHTS
 from toolwise.teach.records import Candidate
 
 
-def threshold(tau_f: float | Control, candidates: Sequence[Candidate]) -> float:
+def threshold(tau_f: float | Control, candidates: Iterable[Candidate]) -> float:
     """The threshold for the candidates of one tool. Infinite when a control is asked for and none could be made."""
     if not isinstance(tau_f, Control):
         return tau_f
-    gains = sorted(c.control_gain for c in candidates if c.control_gain is not None and math.isfinite(c.control_gain))
+    return _measured(
+        tau_f,
+        sorted(c.control_gain for c in candidates if c.control_gain is not None and math.isfinite(c.control_gain)),
+    )
+
+
+def thresholds(wanted: Mapping[str, float | Control], candidates: Iterable[Candidate]) -> dict[str, float]:
+    """The threshold of each tool, by name, given tau_f or its measure; the candidates are those of a whole run.
+
+    They are read once, and of them only the gains of controls are held. A measured threshold is infinite, so that
+    nothing is kept, where no control could be made.
+    """
+    gains: dict[str, list[float]] = {name: [] for name, tau_f in wanted.items() if isinstance(tau_f, Control)}
+    for c in candidates if gains else ():
+        if c.tool in gains and c.control_gain is not None and math.isfinite(c.control_gain):
+            gains[c.tool].append(c.control_gain)
+    return {
+        name: _measured(tau_f, sorted(gains[name])) if isinstance(tau_f, Control) else tau_f
+        for name, tau_f in wanted.items()
+    }
+
+
+def _measured(control: Control, gains: Sequence[float]) -> float:
+    """The smallest threshold that at most alpha of the gains, in rising order, pass."""
     if not gains:
         return math.inf
-    allowed = math.floor(tau_f.alpha * len(gains))
+    allowed = math.floor(control.alpha * len(gains))
     # The (allowed + 1)-th largest control must stay below; the next float above it is the smallest such threshold.
-    return max(tau_f.floor, math.nextafter(gains[len(gains) - allowed - 1], math.inf))
+    return max(control.floor, math.nextafter(gains[len(gains) - allowed - 1], math.inf))
 
 
-def keep(candidates: Sequence[Candidate], thresholds: dict[str, float]) -> list[Candidate]:
+def keep(candidates: Sequence[Candidate], thresholds: Mapping[str, float]) -> list[Candidate]:
     """The same rows in the same order, those that stay with reason None. All of one passage must come together."""
     judged = [_judge(c, thresholds[c.tool]) if c.reason is None else c for c in candidates]
     order = sorted((i for i, c in enumerate(judged) if c.reason is None), key=lambda i: _rank(judged[i]))

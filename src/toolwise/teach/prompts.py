@@ -33,6 +33,10 @@ class Prompt:
         """The part that belongs to one text; the text itself follows once more, as far as the position."""
         return f"Input:\n{text}\nOutput:\n"
 
+    def described(self) -> list[str]:
+        """All that a model can be shown of it: part of a run's fingerprint."""
+        return [self.head(), self.body(""), self.call_wording, self.result_wording]
+
 
 CALCULATOR = Prompt(
     tool="Calculator",

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from toolwise.core.errors import BadInput, Corrupt
 from toolwise.teach.config import Control, Settings, ToolSettings
-from toolwise.teach.keep import keep, threshold
+from toolwise.teach.keep import keep, thresholds
 from toolwise.teach.records import Candidate, Passage
 from toolwise.teach.report.notes import notes
 from toolwise.teach.report.reasons import explain, stage_of
@@ -35,11 +35,11 @@ def summarise(folder: str | os.PathLike[str], *, best: int = 10, frequent: int =
     store = Store.load(folder, partial=True)
     settings = _settings(store)
     if store.manifest is not None:
-        thresholds = {name: _number(value) for name, value in store.manifest["report"]["thresholds"].items()}
+        found = {name: _number(value) for name, value in store.manifest["report"]["thresholds"].items()}
         rows = store.read("candidates", Candidate)
     else:
-        thresholds, rows = _provisional(store, settings)
-    tallies = {name: Tally(thresholds[name]) for name in settings.tools}
+        found, rows = _provisional(store, settings)
+    tallies = {name: Tally(found[name]) for name in settings.tools}
     for row in rows:
         tallies[row.tool].add(row)
     passages, done = store.done("passages"), store.done("scored")
@@ -79,13 +79,14 @@ def _settings(store: Store) -> Settings:
 
 def _provisional(store: Store, settings: Settings) -> tuple[dict[str, float], Iterator[Candidate]]:
     """What would be kept if the corpus ended with the shards scored so far."""
-    scored = store.done("scored")
-    read = [list(shards.load(store.folder, info, Candidate)) for _, info in sorted(scored.items())]
-    thresholds = {
-        name: threshold(own.tau_f, [row for rows in read for row in rows if row.tool == name])
-        for name, own in settings.tools.items()
-    }
-    return thresholds, (row for rows in read for row in keep(rows, thresholds))
+    infos = [info for _, info in sorted(store.done("scored").items())]
+
+    def scored() -> Iterator[list[Candidate]]:  # read again for every use: a shard fits into memory, a corpus may not
+        return (list(shards.load(store.folder, info, Candidate)) for info in infos)
+
+    wanted = {name: own.tau_f for name, own in settings.tools.items()}
+    found = thresholds(wanted, (row for rows in scored() for row in rows))
+    return found, (row for rows in scored() for row in keep(rows, found))
 
 
 def _tool(
