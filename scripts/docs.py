@@ -1,4 +1,4 @@
-"""The pages of docs/ that are made from the code: commands, errors, limits, settings, cases.
+"""The pages of docs/ that are made from the code: commands, errors, limits, settings, reasons, cases.
 
 Each page is a function without arguments that gives the whole text, so that a test can compare it with the file. What
 has no explanation in the code is refused, so that a new bound or setting cannot come without one.
@@ -27,6 +27,7 @@ from toolwise.core import errors as tree
 from toolwise.core.errors import ToolwiseError
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.teach.config import PRESETS, Control, Settings, ToolSettings
+from toolwise.teach.report.reasons import STAGES
 from toolwise.teach.training.settings import TrainSettings
 
 ROOT = Path(__file__).parents[1]
@@ -265,6 +266,24 @@ def _training() -> str:
     return table(["setting", "default", "accepts", "meaning"], rows)
 
 
+# Reasons
+
+
+def reasons() -> str:
+    intro = (
+        "Every row of `candidates/` that is not a kept call says why, and `toolwise report` counts these. They stand "
+        "in the order in which the stages meet them; [teach.md](teach.md) explains the stages."
+    )
+    parts = [
+        section(
+            stage[0].upper() + stage[1:],
+            table(["reason", "meaning"], [[code(one), said] for one, said in codes.items()]),
+        )
+        for stage, codes in STAGES.items()
+    ]
+    return page("Reasons", "src/toolwise/teach/report/reasons.py", intro, *parts)
+
+
 # Cases
 
 
@@ -301,6 +320,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors,
     "limits.md": limits,
     "settings.md": settings,
+    "reasons.md": reasons,
     "cases.md": cases,
 }
 
