@@ -163,3 +163,26 @@ def test_a_run_that_was_killed_goes_on_and_keeps_the_same_calls(tmp_path, corpus
     assert [list(Store.load(tmp_path / n).read("augmented", Augmented)) for n in ("killed",)] == [
         list(Store.load(tmp_path / n).read("augmented", Augmented)) for n in ("undisturbed",)
     ]
+
+
+def test_a_corpus_whose_files_have_other_names_is_another_corpus(tmp_path, model):
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "a.txt").write_text(TEXTS[0][0])
+    (folder / "notes.md").write_text("not a corpus file")
+    annotate(folder, tmp_path / "run", model, settings(tmp_path))
+    (folder / "notes.md").write_text("changed")
+    annotate(folder, tmp_path / "run", model, settings(tmp_path))
+    (folder / "a.txt").rename(folder / "b.txt")
+    with pytest.raises(SettingsDiffer, match="corpus"):
+        annotate(folder, tmp_path / "run", model, settings(tmp_path))
+
+
+def test_annotating_in_this_process_leaves_its_threads_as_they_were(tmp_path, corpus, model):
+    torch = pytest.importorskip("torch")
+    torch.set_num_threads(2)
+    try:
+        annotate(corpus, tmp_path / "run", model, settings(tmp_path))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)

@@ -77,6 +77,17 @@ def load_network(source: Path | str, *, dtype: str = "float32") -> Any:
 
 
 @contextmanager
+def cpu_threads(count: int | None) -> Iterator[None]:
+    """So many threads of the CPU in this process, for as long as it lasts; None leaves them as they are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
 def quiet() -> Iterator[None]:
     """No progress bars, notes and warnings of transformers, for as long as it lasts."""
     log = transformers.utils.logging

@@ -7,7 +7,6 @@ loses the shards in work; started again it goes on where it was.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 from collections import Counter
@@ -20,10 +19,10 @@ from typing import Any
 from toolwise.core.jsonio import fingerprint
 from toolwise.gate.offline import offline_gate
 from toolwise.models.base import LanguageModel
-from toolwise.models.load import describe_model, load_model
+from toolwise.models.load import cpu_threads, describe_model, load_model
 from toolwise.notation.segments import Tokenizer
 from toolwise.teach.config import Settings
-from toolwise.teach.corpus import cut, read_documents
+from toolwise.teach.corpus import corpus_digest, cut, read_documents
 from toolwise.teach.keep import keep, thresholds
 from toolwise.teach.pipeline import Pipeline
 from toolwise.teach.prompts import PROMPTS
@@ -75,7 +74,7 @@ def annotate(
         "model": identity,
         "tools": registry.fingerprint,
         "prompts": fingerprint({name: PROMPTS[name].described() for name in settings.tools}),
-        "corpus": _digest(corpus),
+        "corpus": corpus_digest(corpus),
         "limit": limit,
         "settings": settings.model_dump(mode="json"),
     }
@@ -123,25 +122,34 @@ def _score(store: Store, job: Job, total: int, workers: int, progress: Progress)
 
 
 def _scored(job: Job, waiting: Sequence[ShardInfo], workers: int) -> Iterator[ShardInfo]:
-    score = partial(_Worker.score, job)
     workers = min(workers, len(waiting))
-    return map(score, waiting) if workers <= 1 else spread(score, waiting, workers)
+    if workers > 1:
+        yield from spread(partial(_score_shard, job), waiting, workers)
+    elif waiting:
+        with cpu_threads(job.threads):
+            pipeline = _pipeline_of(job)
+            yield from (_score_with(pipeline, job, info) for info in waiting)
 
 
-class _Worker:
-    """One process's model and pipeline, made when the first shard comes: then what fails is an error like any other."""
+def _pipeline_of(job: Job) -> Pipeline:
+    model = load_model(job.model, device=job.device, dtype=job.dtype, threads=job.threads)
+    return make_pipeline(model, job.settings, job.run_id)
 
-    job: Job | None = None
-    pipeline: Pipeline
 
-    @classmethod
-    def score(cls, job: Job, info: ShardInfo) -> ShardInfo:
-        if cls.job != job:
-            model = load_model(job.model, device=job.device, dtype=job.dtype, threads=job.threads)
-            cls.pipeline = make_pipeline(model, job.settings, job.run_id)
-            cls.job = job
-        passages = list(shards.load(Path(job.folder), info, Passage))
-        return shards.put(job.folder, "scored", info.index, cls.pipeline.annotate(passages))
+def _score_with(pipeline: Pipeline, job: Job, info: ShardInfo) -> ShardInfo:
+    passages = list(shards.load(Path(job.folder), info, Passage))
+    return shards.put(job.folder, "scored", info.index, pipeline.annotate(passages))
+
+
+#: The pipeline of a worker process, made when its first shard comes: then what fails is an error like any other.
+_of_this_process: list[Pipeline] = []
+
+
+def _score_shard(job: Job, info: ShardInfo) -> ShardInfo:
+    """The work of a worker process, which serves one job."""
+    if not _of_this_process:
+        _of_this_process.append(_pipeline_of(job))
+    return _score_with(_of_this_process[0], job, info)
 
 
 def make_pipeline(model: LanguageModel, settings: Settings, run_id: str) -> Pipeline:
@@ -169,16 +177,6 @@ def _finish(store: Store, settings: Settings, progress: Progress) -> Mapping[str
     }
     store.finish(report)
     return report
-
-
-def _digest(corpus: Path) -> str:
-    """The bytes of the corpus, file by file."""
-    digest = hashlib.sha256()
-    for file in sorted(corpus.rglob("*")) if corpus.is_dir() else [corpus]:
-        if file.is_file():
-            with file.open("rb") as stream:
-                digest.update(hashlib.file_digest(stream, "sha256").digest())
-    return digest.hexdigest()
 
 
 def default_workers() -> int:

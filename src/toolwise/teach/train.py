@@ -26,8 +26,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -44,7 +43,7 @@ from rich.progress import Progress
 from toolwise.core.errors import BadInput
 from toolwise.models.base import ScoreRequest, single_marker
 from toolwise.models.hf import longest_context
-from toolwise.models.load import load_network, load_tokenizer, quiet
+from toolwise.models.load import cpu_threads, load_network, load_tokenizer, quiet
 from toolwise.models.tokenizers import HFTokenizer
 from toolwise.notation.inline import PLAIN, Notation
 from toolwise.teach.records import Augmented
@@ -96,7 +95,7 @@ def train(
         "notation": asdict(notation),
         "tools": list(tools),
     }
-    with quiet(), _threads(settings), RunFolder(out, identity, main=process.is_main_process) as folder:
+    with quiet(), cpu_threads(_threads(settings)), RunFolder(out, identity, main=process.is_main_process) as folder:
         process.wait_for_everyone()
         tokenizer = load_tokenizer(model_folder)
         data = _Data.of(rows, tokenizer, settings, plain, notation)
@@ -286,14 +285,8 @@ def _summary(report: TrainReport) -> dict[str, Any]:
     return {**summary, "versions": {"torch": torch.__version__, "transformers": transformers.__version__}}
 
 
-@contextmanager
-def _threads(settings: TrainSettings) -> Iterator[None]:
-    """The number of threads, for as long as the run lasts."""
-    before, wanted = torch.get_num_threads(), settings.threads
-    if wanted is None and "OMP_NUM_THREADS" not in os.environ:  # a launcher of several processes sets it
-        wanted = psutil.cpu_count(logical=False)
-    torch.set_num_threads(wanted or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def _threads(settings: TrainSettings) -> int | None:
+    if settings.threads is None and "OMP_NUM_THREADS" not in os.environ:  # a launcher of several processes sets it
+        cores: int | None = psutil.cpu_count(logical=False)
+        return cores
+    return settings.threads

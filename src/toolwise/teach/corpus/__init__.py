@@ -1,6 +1,6 @@
 """Text in: documents read strictly, their dates, the passages they are cut into, and the rules that choose passages."""
 
-from toolwise.teach.corpus.documents import read_documents
+from toolwise.teach.corpus.documents import corpus_digest, read_documents
 from toolwise.teach.corpus.passages import cut
 
-__all__ = ["cut", "read_documents"]
+__all__ = ["corpus_digest", "cut", "read_documents"]

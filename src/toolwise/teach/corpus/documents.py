@@ -15,6 +15,7 @@ after it was read.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -54,6 +55,16 @@ def read_documents(path: str | Path, *, limit: int | None = None, limits: Limits
     with _reading(Path(path)):
         sources = _sources(Path(path))  # before the first document is asked for
     return islice(_documents(sources, str(path), limits), limit)
+
+
+def corpus_digest(path: str | Path) -> str:
+    """SHA-256 over the names and bytes of the files that `read_documents` reads. Raises BadInput as it does."""
+    with _reading(Path(path)):
+        digest = hashlib.sha256()
+        for file, stem, _ in _sources(Path(path)):
+            with file.open("rb") as stream:
+                digest.update(f"{stem} {file.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()
 
 
 def read_objects(path: Path, limits: Limits = LIMITS) -> Iterator[tuple[str, Mapping[str, Any]]]:
