@@ -72,8 +72,8 @@ class Principal:
 class CallContext:
     """Where a call comes from: who asks, in which run, and on which day it takes place.
 
-    `today` is an ISO date that may be partial (`2023-01-30`, `2023-01`, `2023`), the document's own while teaching;
-    None means the day on which the call runs.
+    `today` is an ISO date that may be partial (`2023-01-30`, `2023-01`, `2023`), the document's own while teaching
+    (`unknown` where it has none); None means the day on which the call runs.
     """
 
     principal: Principal

@@ -31,7 +31,7 @@ class Executor:
 
     def execute(self, passage: Passage, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The candidates with their results; a call that fails is dropped as `tool_error`, its text says why."""
-        seen: dict[tuple[int, str], None] = {}
+        seen: set[tuple[int, str]] = set()
         local: dict[str, Result] = {}
         finished = []
         for candidate in candidates:
@@ -42,7 +42,7 @@ class Executor:
             if key in seen:
                 finished.append(replace(candidate, reason="duplicate"))
                 continue
-            seen[key] = None
+            seen.add(key)
             result = self._result(passage, candidate, local)
             reason = None if result.ok else "tool_error"
             finished.append(replace(candidate, result=result.text, reason=reason))
@@ -51,10 +51,14 @@ class Executor:
     def _result(self, passage: Passage, candidate: Candidate, local: dict[str, Result]) -> Result:
         pure = self._registry.resolve(candidate.tool).effect is Effect.PURE
         cache = self._pure if pure else local
-        if candidate.body not in cache:
+        if candidate.body in cache:
+            return cache[candidate.body]
+        call_id = fingerprint([passage.id, candidate.tool, candidate.body])
+        # Without a date of its own a text has none: on the day of the run it would give other calls than tomorrow.
+        context = CallContext(TEACHER, self._run_id, today=passage.date or "unknown")
+        result = self._gate.execute(WrittenCall(call_id, candidate.body), context)
+        if result.ok:  # a failure may pass, and the gate itself remembers it for this passage
             if len(cache) >= LIMITS.cached_results:
                 cache.clear()
-            call_id = fingerprint([passage.id, candidate.tool, candidate.body])
-            context = CallContext(TEACHER, self._run_id, today=passage.date)
-            cache[candidate.body] = self._gate.execute(WrittenCall(call_id, candidate.body), context)
-        return cache[candidate.body]
+            cache[candidate.body] = result
+        return result
