@@ -1,7 +1,9 @@
 """The filter keeps what the paper's formulas keep, worked out by hand and by brute force."""
 
+import json
 import math
 from dataclasses import replace
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -11,10 +13,13 @@ from toolwise.models.plain import PlainModel
 from toolwise.models.scripted import ScriptedModel, ScriptedTokenizer
 from toolwise.notation.inline import write_call
 from toolwise.teach.config import Control, ToolSettings
+from toolwise.teach.corpus.rules import numbers
 from toolwise.teach.keep import keep, threshold
 from toolwise.teach.prepare import WEIGHTS, offsets, prepare, weighted
+from toolwise.teach.propose import EnumerateProposer
 from toolwise.teach.records import Candidate, Passage
 from toolwise.teach.score import Scorer, notation_wording
+from toolwise.tools.calculator import CALCULATOR
 
 TOKENIZER = ScriptedTokenizer()
 
@@ -133,42 +138,35 @@ def test_the_first_token_of_a_model_without_bos_has_no_loss():
     assert all(math.isfinite(loss) for loss in prepared.loss_none[1:])
 
 
-def brute_force(model, text, position, body, result):
-    """The paper's formulas, one forward a context: gain and the three losses."""
-    ids = list(model.tokenizer.encode(text))
+def brute_force(whole, tokenizer, text, position, body, result):
+    """The paper's formulas, one forward a context: gain, then the losses without call, with it, and with its result."""
+    ids = list(tokenizer.encode(text))
 
     def loss(z):
-        front = list(model.tokenizer.encode(z)) + list(model.tokenizer.encode("\n")) if z else []
+        front = list(tokenizer.encode(z)) + list(tokenizer.encode("\n")) if z else []
+        logits = np.asarray(whole(tuple(front + ids)), dtype=np.float64)
         total = 0.0
         for t in range(5):
             if position + t < len(ids):
-                context = front + ids[: position + t]
-                logits = np.asarray(model.session(tuple(context)).logits(), dtype=np.float64)
-                log_p = logits - np.log(np.exp(logits - logits.max()).sum()) - logits.max()
-                total -= max(0.0, 1 - 0.2 * t) / 3 * log_p[ids[position + t]]
+                row = logits[len(front) + position + t - 1]  # what is said of x_{i+t} given all before it
+                log_p = row[ids[position + t]] - row.max() - np.log(np.exp(row - row.max()).sum())
+                total -= max(0.0, 1 - 0.2 * t) / 3 * log_p
         return total
 
     none, call, full = loss(""), loss(write_call(body, "")), loss(write_call(body, result))
     return min(none, call) - full, none, call, full
 
 
-def against_brute_force(model, texts, tolerance):
-    """Score three calls at every few positions of each text, fast and slowly; both must agree."""
-    passages = [Passage(f"p{i}", f"p{i}", 0, text) for i, text in enumerate(texts)]
-    prepared = {p.passage.id: p for p in prepare(passages, model)}
-    rows = [
-        candidate(position, body=body, result=result, passage=passage.id)
-        for passage in passages
-        for body, result in (("Calculator(1 + 2)", "3"), ("Calculator(24 * 18)", "432"))
-        for position in range(1, len(prepared[passage.id].ids), 9)
-        if prepared[passage.id].offsets[position] is not None
-    ]
+def against_brute_force(model, whole, rows, prepared, tolerance):
+    """Score the candidates fast and slowly: the same losses, and the same calls kept at every threshold."""
     fast = scorer(model).score(rows, prepared)
-    text_of = {p.id: p.text for p in passages}
-    slow = [brute_force(model, text_of[r.passage], r.position, r.body, r.result) for r in rows]
+    slow = [
+        brute_force(whole, model.tokenizer, prepared[r.passage].passage.text, r.position, r.body, r.result)
+        for r in rows
+    ]
     found = np.array([[r.gain, r.loss_none, r.loss_call, r.loss_result] for r in fast])
     assert np.abs(found - np.array(slow)).max() <= tolerance
-    for tau in (0.05, 0.25, 0.5):
+    for tau in (0.05, 0.25, 0.5, 1.0):
         assert [r.gain >= tau for r in fast] == [s[0] >= tau for s in slow]
     return fast
 
@@ -181,12 +179,36 @@ TEXTS = [
 
 
 def test_the_fast_path_agrees_with_brute_force_on_a_scripted_model():
-    against_brute_force(ScriptedModel(lambda text: text[len(text) // 3 :][:1] or "x"), TEXTS, 1e-5)
+    model = ScriptedModel(lambda text: text[len(text) // 3 :][:1] or "x")
+    passages = [Passage(f"p{i}", f"p{i}", 0, text) for i, text in enumerate(TEXTS)]
+    prepared = {p.passage.id: p for p in prepare(passages, model)}
+    rows = [
+        candidate(position, body=body, result=result, passage=passage.id)
+        for passage in passages
+        for body, result in (("Calculator(1 + 2)", "3"), ("Calculator(24 * 18)", "432"))
+        for position in range(1, len(prepared[passage.id].ids), 3)
+    ]
+    against_brute_force(model, model._logits, rows, prepared, 1e-5)
 
 
 @pytest.mark.model
-def test_the_fast_path_agrees_with_brute_force_on_the_embedded_model(embedded_model):
-    against_brute_force(embedded_model, TEXTS, 1e-4)
+def test_the_fast_path_agrees_with_brute_force_on_the_embedded_model_over_real_documents(embedded_model):
+    """Twenty documents of the demo corpus, the enumerated calls in them, in fp32."""
+    corpus = resources.files("toolwise.data").joinpath("demo.jsonl").read_text("utf-8").splitlines()
+    documents = [json.loads(line) for line in corpus]
+    passages = [Passage(d["id"], d["id"], 0, d["text"]) for d in documents if len(numbers(d["text"])) >= 4][:20]
+    prepared = {p.passage.id: p for p in prepare(passages, embedded_model)}
+    proposer = EnumerateProposer(CALCULATOR, most=1)
+    rows = []
+    for ready in prepared.values():
+        for proposed in proposer.propose(ready)[:2]:
+            expression = proposed.body[len("Calculator(") : -1]
+            rows.append(replace(proposed, result=CALCULATOR.run(expression=expression)))
+    assert len(passages) == 20
+    assert len({row.passage for row in rows}) >= 18
+    fast = against_brute_force(embedded_model, embedded_model._net.whole, rows, prepared, 1e-4)
+    assert any(row.gain >= 0.5 for row in fast), "some right result must help, or the comparison shows little"
+    assert any(row.gain < 0.05 for row in fast)
 
 
 def test_early_bounds_change_nothing_that_is_kept():
