@@ -235,8 +235,22 @@ def test_without_controls_a_measured_threshold_keeps_nothing():
     assert threshold(Control(alpha=0.1), [candidate(1)]) == math.inf
 
 
+class AnyResultHelps(Table):
+    """Every front that holds a result makes every token likely; `42` does not."""
+
+    def __init__(self):
+        super().__init__({})
+
+    def score(self, requests):
+        self.certain = {}
+        for request in requests:
+            front = TOKENIZER.decode(request.ids).partition("\n")[0] if 10 in request.ids else ""
+            self.certain[front] = 0.1 if not front or front.endswith(("->]", "-> 42]")) else 0.5
+        return super().score(requests)
+
+
 def test_controls_carry_another_result_and_do_not_depend_on_the_order():
-    model = ScriptedModel(lambda text: "abc")
+    model = AnyResultHelps()
     prepared = {p.passage.id: p for p in prepare([Passage("p", "d", 0, "abcdefghij")], model)}
     rows = [candidate(i, body=f"Calculator({i} + 1)", result=str(i + 1)) for i in range(1, 6)]
     forward = scorer(model, controls=True).score(rows, prepared)
@@ -244,6 +258,30 @@ def test_controls_carry_another_result_and_do_not_depend_on_the_order():
     assert forward == backward
     assert all(r.control_result != r.result for r in forward)
     assert all(math.isfinite(r.control_gain) for r in forward)
+
+
+def test_only_calls_that_reach_the_floor_are_controlled():
+    model = AnyResultHelps()
+    prepared = {p.passage.id: p for p in prepare([Passage("p", "d", 0, "abcdefghij")], model)}
+    rows = [candidate(1), candidate(2, body="Calculator(6 * 7)", result="42")]
+    for bounds in (True, False):
+        helped, useless = scorer(model, controls=True, bounds=bounds).score(rows, prepared)
+        assert helped.control_result == "42"
+        assert helped.control_gain == pytest.approx(0.0, abs=1e-6)
+        assert useless.control_result is None
+        assert useless.reason == ("bound" if bounds else None)
+
+
+def test_the_result_is_scored_first_and_most_calls_cost_one_forward():
+    model = AnyResultHelps()
+    prepared = {p.passage.id: p for p in prepare([Passage("p", "d", 0, "abcdefghij")], model)}
+    asked = []
+    original = model.score
+    model.score = lambda requests: asked.append(len(requests)) or original(requests)
+    rows = [candidate(i, body=f"Calculator({i} * 7)", result="42") for i in range(1, 6)]
+    scored = scorer(model, bounds=True).score(rows, prepared)
+    assert [row.reason for row in scored] == ["bound"] * 5
+    assert asked == [5, 0], "five results, and no call without its result"
 
 
 def test_of_calls_that_teach_the_same_tokens_the_one_with_the_larger_gain_stays():
