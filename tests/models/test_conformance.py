@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from toolwise.core.errors import BadInput
-from toolwise.models.base import Context, ScoreRequest, Usage
+from toolwise.models.base import Context, Sampling, ScoreRequest, Usage
 from toolwise.models.conformance import conformance
 from toolwise.models.plain import PlainModel
 from toolwise.models.scripted import ScriptedModel, ScriptedTokenizer
@@ -74,8 +74,8 @@ def test_the_fast_path_agrees_with_the_network_run_plainly(architecture):
     np.testing.assert_allclose(
         model.marker_probs([context], marker)[0], slow.marker_probs([context], marker)[0], atol=1e-5
     )
-    options = {"forced": encode(" ["), "stop": lambda text: "e" in text, "max_tokens": 6, "temperature": 1.0, "seed": 3}
-    assert model.branch(context, [0, 4, 24], 4, **options) == slow.branch(context, [0, 4, 24], 4, **options)
+    sampling = Sampling(4, encode(" ["), lambda text: "e" in text, max_tokens=6, temperature=1.0, seed=3)
+    assert model.branch(context, [0, 4, 24], sampling) == slow.branch(context, [0, 4, 24], sampling)
     session, slow_session = model.session(context.ids), slow.session(context.ids)
     np.testing.assert_allclose(session.logits(), slow_session.logits(), atol=1e-4)
 
@@ -88,10 +88,10 @@ def test_only_networks_that_honour_masks_are_packed():
 def test_samples_that_agree_are_computed_once():
     model = tiny("llama: rotary positions, grouped heads")
     context = Context(TOKENIZER.encode("Head\n"), TOKENIZER.encode("in "), TOKENIZER.encode("some text"))
-    options = {"forced": TOKENIZER.encode(" ["), "stop": lambda text: False, "max_tokens": 3, "seed": 0}
+    sampling = Sampling(50, TOKENIZER.encode(" ["), lambda text: False, max_tokens=3, temperature=0.0, seed=0)
     model.marker_probs([context], 0)
     before = model.usage.positions
-    model.branch(context, [2], 50, temperature=0.0, **options)
+    model.branch(context, [2], sampling)
     assert model.usage.positions - before == 3, "one forced token and two sampled ones, fifty times the same"
 
 
@@ -147,3 +147,20 @@ def test_a_session_taken_back_to_nothing_starts_again():
     session.rewind(0)
     session.feed((4, 5))
     np.testing.assert_allclose(session.logits(), model.session((4, 5)).logits(), atol=1e-5)
+
+
+def test_a_branch_of_which_nothing_is_forced_is_refused_by_every_model():
+    for model in (tiny("llama: rotary positions, grouped heads"), ScriptedModel(lambda text: "")):
+        with pytest.raises(BadInput, match="forced"):
+            model.branch(Context((1,), (2,), (3, 4)), [1], Sampling(1, (), lambda text: True, 4, 0.0, 0))
+
+
+@pytest.mark.parametrize("forced", [(7,), (7, 8, 9)])
+def test_forced_tokens_are_fed_one_by_one_and_are_no_part_of_a_branch(forced):
+    model = tiny("llama: rotary positions, grouped heads")
+    context = Context((1, 2), (3,), (4, 5, 6))
+    ((branch,),) = model.branch(context, [2], Sampling(1, forced, lambda text: False, 3, 0.0, 0))
+    session = model.session((1, 2, 3, 4, 5, *forced))
+    for token in branch.ids:
+        assert token == session.logits().argmax()
+        session.feed([token])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolwise.models.base import Branch, Context, Floats, LanguageModel, ScoreRequest, Session, Stop, Usage
+from toolwise.models.base import Branch, Context, Floats, LanguageModel, Sampling, ScoreRequest, Session, Usage
 from toolwise.models.sampling import Tree
 from toolwise.notation.segments import Ids
 from toolwise.teach.prepare import Prepared, weighted
@@ -31,24 +31,13 @@ class NaiveSampler:
     def marker_probs(self, contexts: Sequence[Context], marker: int) -> list[Floats]:
         return [self._model.marker_probs([_whole(context)], marker)[0] for context in contexts]
 
-    def branch(
-        self,
-        context: Context,
-        cuts: Sequence[int],
-        n: int,
-        *,
-        forced: Ids,
-        stop: Stop,
-        max_tokens: int,
-        temperature: float,
-        seed: int,
-    ) -> list[list[Branch]]:
+    def branch(self, context: Context, cuts: Sequence[int], sampling: Sampling) -> list[list[Branch]]:
         before = context.head + context.body
         rows = []
         for cut in cuts:
             row = []
-            for sample in range(n):
-                tree = Tree(self.tokenizer, context, [cut], n, forced, stop, max_tokens, temperature, seed, only=sample)
+            for sample in range(sampling.n):
+                tree = Tree(self.tokenizer, context, [cut], sampling, only=sample)
                 session = self._model.session(before + context.text[:cut])
                 while tree.live:
                     session.feed(tree.live)

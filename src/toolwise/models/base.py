@@ -49,6 +49,21 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """How continuations are sampled: `n` at each cut, all behind the `forced` tokens, of which there is at least one.
+
+    Each ends where `stop` says so, at a token that ends a text, or after `max_tokens`. `temperature` 0 is greedy.
+    """
+
+    n: int
+    forced: Ids
+    stop: Stop
+    max_tokens: int
+    temperature: float
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
 class Branch:
     """One continuation: what was sampled after the forced prefix. `stopped` is False when it ran out of tokens."""
 
@@ -123,22 +138,11 @@ class LanguageModel(Protocol):
     def marker_probs(self, contexts: Sequence[Context], marker: int) -> list[Floats]:
         """For each context, p(marker | head, body, text[:i]) for i in 0..len(text), shape [len(text) + 1]."""
 
-    def branch(
-        self,
-        context: Context,
-        cuts: Sequence[int],
-        n: int,
-        *,
-        forced: Ids,
-        stop: Stop,
-        max_tokens: int,
-        temperature: float,
-        seed: int,
-    ) -> list[list[Branch]]:
-        """`n` continuations at each cut, from head + body + text[:cut] + forced.
+    def branch(self, context: Context, cuts: Sequence[int], sampling: Sampling) -> list[list[Branch]]:
+        """Continuations from head + body + text[:cut] + forced, `sampling.n` for each cut.
 
-        What is sampled at a cut depends on `seed`, the cut's context and the sample's number alone, never on which
-        other cuts are asked for. `temperature` 0 is greedy.
+        What is sampled at a cut depends on the seed, the cut's context and the sample's number alone, never on which
+        other cuts are asked for. Raises BadInput where nothing is forced.
         """
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Floats]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from toolwise.models.base import Context, Floats, LanguageModel, ScoreRequest
+from toolwise.models.base import Context, Floats, LanguageModel, Sampling, ScoreRequest
 from toolwise.models.sampling import softmax
 from toolwise.notation.segments import Ids
 
@@ -131,17 +131,16 @@ def _greedy(model: LanguageModel, ids: Ids, n: int) -> Ids:
 def _branch_equals_session(model: LanguageModel, context: Context) -> float:
     forced = model.tokenizer.encode(" [")
     cuts = [2, 5, len(context.text)]
-    rows = model.branch(context, cuts, 2, forced=forced, stop=_never, max_tokens=4, temperature=0.0, seed=0)
+    rows = model.branch(context, cuts, Sampling(2, forced, _never, max_tokens=4, temperature=0.0, seed=0))
     before = context.head + context.body
     expected = [_greedy(model, before + context.text[:cut] + forced, 4) for cut in cuts]
     return float(sum(branch.ids != want for row, want in zip(rows, expected, strict=True) for branch in row))
 
 
 def _branches_are_independent(model: LanguageModel, context: Context) -> float:
-    forced = model.tokenizer.encode(" [")
-    settings = {"forced": forced, "stop": _never, "max_tokens": 4, "temperature": 1.0, "seed": 7}
-    many = model.branch(context, [1, 4, 6], 3, **settings)  # type: ignore[arg-type]
-    one = model.branch(context, [4], 3, **settings)  # type: ignore[arg-type]
+    sampling = Sampling(3, model.tokenizer.encode(" ["), _never, max_tokens=4, temperature=1.0, seed=7)
+    many = model.branch(context, [1, 4, 6], sampling)
+    one = model.branch(context, [4], sampling)
     return float(sum(a.ids != b.ids for a, b in zip(many[1], one[0], strict=True)))
 
 

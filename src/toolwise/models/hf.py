@@ -22,7 +22,7 @@ import torch
 from transformers import DynamicCache
 
 from toolwise.core.errors import BadInput
-from toolwise.models.base import Branch, Context, Floats, ScoreRequest, Session, Stop, Usage
+from toolwise.models.base import Branch, Context, Floats, Sampling, ScoreRequest, Session, Usage
 from toolwise.models.plain import PlainModel
 from toolwise.models.sampling import Tree
 from toolwise.notation.segments import Ids, Tokenizer
@@ -72,21 +72,8 @@ class HFModel:
 
     # -- what to call ----------------------------------------------------------------------------------------
 
-    def branch(
-        self,
-        context: Context,
-        cuts: Sequence[int],
-        n: int,
-        *,
-        forced: Ids,
-        stop: Stop,
-        max_tokens: int,
-        temperature: float,
-        seed: int,
-    ) -> list[list[Branch]]:
-        if not forced:
-            raise BadInput("A branch needs at least one forced token, such as the open marker.")
-        tree = Tree(self.tokenizer, context, cuts, n, forced, stop, max_tokens, temperature, seed)
+    def branch(self, context: Context, cuts: Sequence[int], sampling: Sampling) -> list[list[Branch]]:
+        tree = Tree(self.tokenizer, context, cuts, sampling)
         if not self.packed:
             return self._plain.grow(tree, context)
         if self._recent is None or self._recent[0] != context:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from toolwise.core.errors import BadInput
-from toolwise.models.base import Branch, Context, Floats, ScoreRequest, Stop, Usage
+from toolwise.models.base import Branch, Context, Floats, Sampling, ScoreRequest, Usage
 from toolwise.models.sampling import Tree
 from toolwise.notation.segments import Ids, Tokenizer
 
@@ -38,20 +38,8 @@ class PlainModel:
             found.append(np.asarray(rows[:, marker] / rows.sum(axis=-1), dtype=np.float32))
         return found
 
-    def branch(
-        self,
-        context: Context,
-        cuts: Sequence[int],
-        n: int,
-        *,
-        forced: Ids,
-        stop: Stop,
-        max_tokens: int,
-        temperature: float,
-        seed: int,
-    ) -> list[list[Branch]]:
-        tree = Tree(self._tokenizer, context, cuts, n, forced, stop, max_tokens, temperature, seed)
-        return self.grow(tree, context)
+    def branch(self, context: Context, cuts: Sequence[int], sampling: Sampling) -> list[list[Branch]]:
+        return self.grow(Tree(self._tokenizer, context, cuts, sampling), context)
 
     def grow(self, tree: Tree, context: Context) -> list[list[Branch]]:
         """Let a tree grow, one whole forward pass a node and step."""

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from toolwise.models.base import Branch, Context, Floats, Stop
+from toolwise.core.errors import BadInput
+from toolwise.models.base import Branch, Context, Floats, Sampling
 from toolwise.notation.segments import Ids, Tokenizer
 
 
@@ -38,26 +39,21 @@ class Tree:
         tokenizer: Tokenizer,
         context: Context,
         cuts: Sequence[int],
-        n: int,
-        forced: Ids,
-        stop: Stop,
-        max_tokens: int,
-        temperature: float,
-        seed: int,
+        sampling: Sampling,
         only: int | None = None,
     ) -> None:
-        """`only` grows one of the `n` samples, the same as it would be among the others."""
+        """`only` grows one of the samples, the same as it would be among the others. Raises BadInput."""
+        if not sampling.forced:
+            raise BadInput("A branch needs at least one forced token, such as the open marker.")
         self.cuts = cuts
-        self.forced = forced
         self._tokenizer = tokenizer
-        self._stop = stop
-        self._max_tokens = max_tokens
-        self._temperature = temperature
-        self._uniform = [_uniforms(seed, context, cut, n, max_tokens) for cut in cuts] if temperature > 0 else []
-        self._done: list[list[Branch | None]] = [[None] * n for _ in cuts]
-        self._forced_left = len(forced)
-        self._nodes = [_Node(i, (), list(range(n)) if only is None else [only]) for i in range(len(cuts))]
-        self.live: list[int] = [forced[0]] * len(cuts)
+        self._sampling = sampling
+        self._uniform = [_uniforms(sampling, context, cut) for cut in cuts] if sampling.temperature > 0 else []
+        self._done: list[list[Branch | None]] = [[None] * sampling.n for _ in cuts]
+        self._forced_left = len(sampling.forced)
+        samples = range(sampling.n) if only is None else [only]
+        self._nodes = [_Node(i, (), list(samples)) for i in range(len(cuts))]
+        self.live: list[int] = [sampling.forced[0]] * len(cuts)
         self.parents: list[int] = list(range(len(cuts)))
         self.depths: list[int] = list(cuts)
 
@@ -65,7 +61,7 @@ class Tree:
         """Sample from `logits` [live, vocabulary] and make the nodes of the next step."""
         self._forced_left -= 1
         if self._forced_left:
-            self.live = [self.forced[-self._forced_left]] * len(self._nodes)
+            self.live = [self._sampling.forced[-self._forced_left]] * len(self._nodes)
             self.parents = list(range(len(self._nodes)))
             self.depths = [depth + 1 for depth in self.depths]
             return
@@ -88,8 +84,9 @@ class Tree:
 
     def _ended(self, node: _Node) -> bool:
         text = self._tokenizer.decode(node.written)
-        stopped = self._stop(text)
-        if not stopped and len(node.written) < self._max_tokens and node.written[-1] not in self._tokenizer.end:
+        stopped = self._sampling.stop(text)
+        ended = len(node.written) >= self._sampling.max_tokens or node.written[-1] in self._tokenizer.end
+        if not (stopped or ended):
             return False
         for sample in node.samples:
             self._done[node.cut][sample] = Branch(node.written, text, stopped)
@@ -97,12 +94,13 @@ class Tree:
 
     def _sample(self, logits: Floats) -> list[dict[int, list[int]]]:
         """For each live node, the tokens that its samples draw and which samples draw them."""
-        if self._temperature <= 0:
+        if self._sampling.temperature <= 0:
             best = logits.argmax(axis=-1).tolist()
             return [{token: node.samples} for node, token in zip(self._nodes, best, strict=True)]
         drawn: list[dict[int, list[int]]] = []
         for node, line in zip(self._nodes, logits, strict=True):
-            weights = np.exp((line - line.max()) / self._temperature)
+            with np.errstate(over="ignore"):  # at a tiny temperature all but the likeliest are infinitely far behind
+                weights = np.exp((line - line.max()) / self._sampling.temperature)
             cumulative = np.cumsum(weights, dtype=np.float64)
             points = self._uniform[node.cut][node.samples, len(node.written)] * cumulative[-1]
             groups: dict[int, list[int]] = {}
@@ -112,11 +110,12 @@ class Tree:
         return drawn
 
 
-def _uniforms(seed: int, context: Context, cut: int, n: int, steps: int) -> np.typing.NDArray[np.float64]:
-    """Random numbers in [0, 1), shape [n, steps], for one cut: the same whatever else is sampled beside it."""
-    before = (context.head + context.body + context.text[:cut]).__repr__()
-    key = hashlib.blake2b(f"{seed}|{before}".encode(), digest_size=16).digest()
-    return np.random.Generator(np.random.Philox(key=int.from_bytes(key, "big"))).random((n, steps))
+def _uniforms(sampling: Sampling, context: Context, cut: int) -> np.typing.NDArray[np.float64]:
+    """Random numbers in [0, 1), shape [n, max_tokens], for one cut: the same whatever else is sampled beside it."""
+    before = repr(context.head + context.body + context.text[:cut])
+    key = hashlib.blake2b(f"{sampling.seed}|{before}".encode(), digest_size=16).digest()
+    generator = np.random.Generator(np.random.Philox(key=int.from_bytes(key, "big")))
+    return generator.random((sampling.n, sampling.max_tokens))
 
 
 def softmax(logits: Floats) -> Floats:

@@ -16,7 +16,7 @@ from typing import Protocol
 from toolwise.core.errors import BadInput, InvalidArguments, MalformedCall
 from toolwise.core.limits import LIMITS
 from toolwise.core.types import Tool
-from toolwise.models.base import Branch, Context, LanguageModel, marker_id
+from toolwise.models.base import Branch, Context, LanguageModel, Sampling, marker_id
 from toolwise.notation.inline import PLAIN, Notation, read_arguments, read_body, scan, write_body
 from toolwise.teach.config import Settings, ToolSettings
 from toolwise.teach.corpus.rules import Number, numbers
@@ -60,13 +60,21 @@ class LMProposer:
         self._settings = settings
         self._own: ToolSettings = settings.tools[tool.name]
         self._notation = notation
-        self._open = (marker_id(model.tokenizer, notation),)
+        self._marker = marker_id(model.tokenizer, notation)
+        self._sampling = Sampling(
+            self._own.m,
+            (self._marker,),
+            stop=lambda text: scan(text, notation) is not None,
+            max_tokens=settings.call_tokens,
+            temperature=settings.temperature,
+            seed=settings.seed,
+        )
         self._head = model.tokenizer.begin + model.tokenizer.encode(prompt.head())
 
     def propose(self, prepared: Prepared) -> list[Candidate]:
         shown = self._model.tokenizer.encode(self._prompt.body(prepared.passage.text))
         context = Context(self._head, shown, prepared.ids)
-        probs = self._model.marker_probs([context], self._open[0])[0]
+        probs = self._model.marker_probs([context], self._marker)[0]
         chosen, candidates = [], []
         for position in self._positions(prepared, probs.tolist()):
             if self._settings.early_bounds and prepared.loss_none[position] < self._own.floor:
@@ -77,17 +85,7 @@ class LMProposer:
         if not self._sampled:
             body = write_body(self._tool, {}, self._notation)
             return candidates + [self._candidate(prepared, i, body, float(probs[i]), None) for i in chosen]
-        branches = self._model.branch(
-            context,
-            chosen,
-            self._own.m,
-            forced=self._open,
-            stop=lambda text: scan(text, self._notation) is not None,
-            max_tokens=self._settings.call_tokens,
-            temperature=self._settings.temperature,
-            seed=self._settings.seed,
-        )
-        for position, row in zip(chosen, branches, strict=True):
+        for position, row in zip(chosen, self._model.branch(context, chosen, self._sampling), strict=True):
             candidates.extend(self._read(prepared, position, branch, float(probs[position])) for branch in row)
         return candidates
 
