@@ -23,6 +23,7 @@ from pydantic import BaseModel, TypeAdapter
 from typer.main import get_command
 
 import toolwise.cli
+import toolwise.console
 from toolwise.core import errors as tree
 from toolwise.core.errors import ToolwiseError
 from toolwise.core.limits import LIMITS, Limits
@@ -192,7 +193,9 @@ def errors() -> str:
 def _group(group: type[ToolwiseError]) -> str:
     drawn = re.search(rf"{group.__name__} +(.+)", inspect.getdoc(tree) or "")
     said = explained(drawn and drawn[1], group.__name__)
-    exits = f"`actor` is `{group.actor}`; a command that ends so exits with {toolwise.cli._EXIT.get(group.actor, 1)}."
+    exits = (
+        f"`actor` is `{group.actor}`; a command that ends so exits with {toolwise.console.EXIT.get(group.actor, 1)}."
+    )
     rows = [
         [code(leaf.__name__), code(leaf.code), "yes" if leaf.retryable else "no", explained(leaf.__doc__, leaf.code)]
         for leaf in group.__subclasses__()

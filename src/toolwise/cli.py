@@ -2,32 +2,22 @@
 
 Exit codes: 0 done, 1 a call or a model failed, 2 the request cannot be used (and one line says why), 3 the machine or
 its storage failed, 130 interrupted. Nothing half-written is left behind; a long run goes on when it is started again.
-
-Not covered: an error that nobody foresaw. Its traceback is shown, since a report of it needs one.
 """
 
 from __future__ import annotations
 
-import errno
-import io
-import os
+import math
 import sys
-from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from toolwise.core.errors import BadInput, StorageUnavailable, ToolFailed, ToolwiseError
-from toolwise.core.jsonio import printable
+from toolwise.console import progress_bar, screen, stages, text_or_standard_input
+from toolwise.console import run as run_app
+from toolwise.core.errors import BadInput, ToolFailed
 from toolwise.core.limits import LIMITS
 from toolwise.core.types import CallContext, Principal
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import Progress as ProgressBar
-
-    from toolwise.teach.annotate import Progress
 
 app = typer.Typer(
     name="toolwise",
@@ -41,11 +31,6 @@ bench_app = typer.Typer(help="Measure what things cost, beside a plain way of do
 app.add_typer(eval_app, name="eval")
 app.add_typer(bench_app, name="bench")
 
-_EXIT = {"user": 2, "operator": 3}
-_GO_ON = ("annotate", "train", "demo", "pull")  # keep what they finished, so the same command goes on
-# Of the system's refusals, those that say something about the machine and not about this program.
-_MACHINE = ("EACCES", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EPERM", "EROFS")
-
 ModelOption = Annotated[
     str, typer.Option("--model", "-m", help="A pulled name (smollm2-135m), a folder, or a hub id (owner/name).")
 ]
@@ -55,52 +40,8 @@ DEFAULT_MODEL = "smollm2-135m"
 
 
 def main() -> None:
-    """The entry point: whatever stops a command is one line on standard error and an exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character gets its escape
-            stream.reconfigure(errors="backslashreplace")
-    sys.exit(_run())
-
-
-def _run() -> int:
-    try:
-        status = app(standalone_mode=False) or 0
-        if sys.stdout:  # there is none where it was closed before we began
-            sys.stdout.flush()
-    except ToolwiseError as error:
-        return _say(str(error), error.code, _EXIT.get(error.actor, 1))
-    except typer.TyperException as error:  # the command line itself; without arguments the help has been shown
-        text, context = error.format_message(), getattr(error, "ctx", None)
-        help_ = f"{context.command_path if context else 'toolwise'} --help"
-        return _say(f"{text.rstrip('.')} (see {help_}).", BadInput.code, 2) if text else 2
-    except BrokenPipeError:  # the reader of our output has gone; nobody is left to tell
-        _stop_writing()
-        return 1
-    except MemoryError:
-        return _say("There is not enough memory; use a smaller model or fewer workers.", "out_of_memory", 3)
-    except OSError as error:
-        if errno.errorcode.get(error.errno or 0) not in _MACHINE:
-            raise
-        _stop_writing()
-        where = f" {str(error.filename)!r}" if error.filename is not None else " the output"
-        return _say(f"Cannot use{where}: {error.strerror}.", StorageUnavailable.code, 3)
-    if status == 130:
-        goes_on = sys.argv[1:2] and sys.argv[1] in _GO_ON
-        kept = " What was finished is kept; the same command goes on from there." if goes_on else ""
-        return _say(f"Interrupted.{kept}", "interrupted", 130)
-    return int(status)
-
-
-def _say(text: str, code: str, status: int) -> int:
-    """One line, whatever names of files or models it quotes."""
-    print(f"toolwise: {printable(text, len(text))} [{code}]", file=sys.stderr)
-    return status
-
-
-def _stop_writing() -> None:
-    """Give standard output up, so that Python does not try it again and complain when it ends."""
-    with suppress(io.UnsupportedOperation):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """The entry point."""
+    run_app(app)
 
 
 @app.command()
@@ -134,9 +75,9 @@ def annotate(
     from toolwise.teach.config import load_settings
 
     wanted = load_settings(preset, () if tools is None else _names(tools), settings)
-    with _bar() as bar:
-        run(corpus, out, model, wanted, workers=workers or default_workers(), limit=limit, progress=_stages(bar))
-    _console().print(f"Done: {out}. See what was found with: toolwise report {out}", highlight=False, markup=False)
+    with progress_bar() as bar:
+        run(corpus, out, model, wanted, workers=workers or default_workers(), limit=limit, progress=stages(bar))
+    print(f"Done: {out}. See what was found with: toolwise report {out}")
 
 
 @app.command()
@@ -151,14 +92,15 @@ def report(
     """What a run found: counts for each reason, yield for each tool, gains, and the kept calls with their losses."""
     from toolwise.core.jsonio import dumps
     from toolwise.teach import report as reports
+    from toolwise.teach.store.durable import write_output
 
     summary = reports.summarise(run, best=best)
     if html is not None:
-        _write(html, reports.render_html(summary))
+        write_output(html, reports.render_html(summary))
     if as_json:
         print(dumps(reports.to_json(summary)))
     else:
-        _console().print(reports.render_terminal(summary))
+        screen().print(reports.render_terminal(summary))
 
 
 @app.command()
@@ -179,7 +121,7 @@ def train(
     from toolwise.teach.training.settings import load_train_settings, report_json
 
     rows, wanted = load_augmented(run), load_train_settings(settings, tuple(set_ or ()))
-    with _bar() as bar:
+    with progress_bar() as bar:
         done = run_training(rows, local_folder(model), out, wanted, plain=plain, tools=tools_of(run), progress=bar)
     if as_json:
         print(dumps(report_json(done)))
@@ -216,13 +158,13 @@ def generate(
     from toolwise.models.load import load_model
     from toolwise.tools.builtin import builtin_registry
 
-    text = _prompt(prompt)
+    text = text_or_standard_input(prompt)
     if today is not None:
         _refuse_no_date(today)
     gate = offline_gate(builtin_registry(_names(tools)))
     context = CallContext(Principal("local"), "generate", today=today)
     settings = DecodeSettings(not disabled, top_k, max_calls, max_tokens, temperature, seed, tuple(stop or ()))
-    loaded, console = load_model(model, threads=threads), _console()
+    loaded, console = load_model(model, threads=threads), screen()
     for event in run(loaded, text, gate, context, settings):
         if as_json:
             print(event_json(event), flush=True)
@@ -243,7 +185,7 @@ def demo(
     from toolwise.demo import run_demo
     from toolwise.teach.annotate import default_workers
 
-    run_demo(out, workers or default_workers(), _console(), _bar)
+    run_demo(out, workers or default_workers(), screen(), progress_bar)
 
 
 @eval_app.command("filter")
@@ -277,7 +219,7 @@ def eval_filter(
     if as_json:
         print(dumps(quality_json(found)))
     else:
-        _console().print(table(found))
+        screen().print(table(found))
 
 
 @eval_app.command("perplexity")
@@ -293,12 +235,12 @@ def eval_perplexity(
     from toolwise.evals.perplexity import compare, table
     from toolwise.models.hub import local_folder
 
-    with _bar() as bar:
-        found = compare(text, [str(local_folder(name)) for name in model], context, limit, _stages(bar))
+    with progress_bar() as bar:
+        found = compare(text, [str(local_folder(name)) for name in model], context, limit, stages(bar))
     if as_json:
         print(dumps(found))
     else:
-        _console().print(table(found))
+        screen().print(table(found))
 
 
 @bench_app.command("teach")
@@ -319,64 +261,7 @@ def bench_teach(
     if as_json:
         print(dumps(found.as_json()))
     else:
-        _console().print(table(found))
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console(highlight=False)
-
-
-def _bar() -> ProgressBar:
-    """A progress bar on standard error where that is a terminal; it goes when it is done, or when an error comes."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    console = Console(stderr=True)
-    return Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
-
-
-def _stages(bar: ProgressBar) -> Progress:
-    """Progress as the pipeline reports it, (stage, done, total), a line a stage."""
-    tasks: dict[str, Any] = {}
-
-    def show(stage: str, done: int, total: int) -> None:
-        if stage not in tasks:
-            tasks[stage] = bar.add_task(stage, total=total)
-        bar.update(tasks[stage], completed=done, total=total)
-
-    return show
-
-
-def _write(file: Path, text: str) -> None:
-    """Whole or not at all; a device or a pipe takes what it is given."""
-    from toolwise.teach.store.durable import replace_file, storage
-
-    with storage(file):
-        whole = not file.exists() or file.is_file()
-        if not whole:
-            file.write_text(text, encoding="utf-8")
-    if whole:
-        replace_file(file.resolve(), text.encode())
-
-
-def _prompt(given: str | None) -> str:
-    """The text to continue: what was given, or all of standard input; UTF-8 whatever the locale says."""
-    if given is not None and given != "-":
-        data = given.encode(errors="surrogateescape")  # bytes that are no text come in as surrogates
-    else:
-        data = sys.stdin.buffer.read(LIMITS.document_bytes + 1) if sys.stdin else b""
-    if not data:
-        raise BadInput("There is no text to continue: give a prompt, or write one to standard input.")
-    if len(data) > LIMITS.document_bytes:
-        raise BadInput(f"The text to continue has more than {LIMITS.document_bytes} bytes; give a shorter one.")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BadInput(f"The text to continue is not UTF-8 at byte {error.start}; convert it.") from error
+        screen().print(table(found))
 
 
 def _refuse_no_date(today: str) -> None:
@@ -397,6 +282,9 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _numbers(text: str) -> tuple[float, ...]:
     try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError as error:
-        raise BadInput(f"{text!r} is not a list of numbers with commas between them.") from error
+        numbers = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if not numbers or not all(map(math.isfinite, numbers)):
+        raise BadInput(f"{text!r} is not a list of numbers with commas between them.")
+    return numbers

@@ -32,6 +32,7 @@ from toolwise.models.load import load_model
 from toolwise.teach import report as reports
 from toolwise.teach.annotate import annotate, load_augmented
 from toolwise.teach.config import Settings, load_settings
+from toolwise.teach.store.durable import write_output
 from toolwise.teach.train import TrainSettings, train
 from toolwise.tools.builtin import builtin_registry
 
@@ -78,7 +79,7 @@ def run_demo(out: Path, workers: int, console: Console, bar: Callable[[], Progre
     with _step(say, "3. What was found"):
         summary = reports.summarise(out / "run", best=5)
         say(reports.render_terminal(summary))
-        (out / "report.html").write_text(reports.render_html(summary), encoding="utf-8")
+        write_output(out / "report.html", reports.render_html(summary))
         say(f"The whole report, with plots: {out / 'report.html'}")
     with _step(say, "4. The model learns from its own calls"):
         rows = load_augmented(out / "run")

@@ -27,7 +27,7 @@ IDS = [str(file.relative_to(SRC / "toolwise")) for file in FILES]
 #: From the ground up; `__init__` is the package's own, with the public names.
 FLOORS = (
     *("core", "notation", "tools", "gate", "models", "teach", "decode", "evals", "serve", "demo"),
-    *("__init__", "cli", "__main__"),
+    *("__init__", "console", "cli", "__main__"),
 )
 LIGHT = ("core", "notation", "tools", "gate")
 

@@ -85,3 +85,16 @@ def replace_file(path: Path, data: bytes) -> None:
                 os.unlink(temporary)
             raise
         sync_folder(path.parent)
+
+
+def write_output(path: Path, text: str) -> None:
+    """Write a file that somebody asked for: whole or not at all; a device or a pipe takes what it is given.
+
+    Raises BadInput or StorageUnavailable.
+    """
+    with storage(path):
+        whole = not path.exists() or path.is_file()
+        if not whole:
+            path.write_text(text, encoding="utf-8")
+    if whole:
+        replace_file(path.resolve(), text.encode())

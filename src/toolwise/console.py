@@ -1,0 +1,118 @@
+"""What every command shares: how it ends, what it shows meanwhile, and the text on its standard input.
+
+Not covered: an error that nobody foresaw. Its traceback is shown, since a report of it needs one.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NoReturn
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from toolwise.core.errors import BadInput, StorageUnavailable, ToolwiseError
+from toolwise.core.jsonio import printable
+from toolwise.core.limits import LIMITS
+
+#: Exit codes by who can act on an error; 1 for everybody else.
+EXIT = {"user": 2, "operator": 3}
+
+_GO_ON = ("annotate", "train", "demo", "pull")  # keep what they finished, so the same command goes on
+# Of the system's refusals, those that say something about the machine and not about this program.
+_MACHINE = ("EACCES", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EPERM", "EROFS")
+
+
+def run(app: typer.Typer) -> NoReturn:
+    """Run a command line and exit: whatever stops it is one line on standard error and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character gets its escape
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(_status(app))
+
+
+def _status(app: typer.Typer) -> int:
+    try:
+        status = app(standalone_mode=False) or 0
+        if sys.stdout:  # there is none where it was closed before we began
+            sys.stdout.flush()
+    except ToolwiseError as error:
+        return _say(str(error), error.code, EXIT.get(error.actor, 1))
+    except typer.TyperException as error:  # the command line itself; without arguments the help has been shown
+        text, context = error.format_message(), getattr(error, "ctx", None)
+        help_ = f"{context.command_path if context else 'toolwise'} --help"
+        return _say(f"{text.rstrip('.')} (see {help_}).", BadInput.code, 2) if text else 2
+    except BrokenPipeError:  # the reader of our output has gone; nobody is left to tell
+        _stop_writing()
+        return 1
+    except MemoryError:
+        return _say("There is not enough memory; use a smaller model or fewer workers.", "out_of_memory", 3)
+    except OSError as error:
+        if errno.errorcode.get(error.errno or 0) not in _MACHINE:
+            raise
+        _stop_writing()
+        where = f" {str(error.filename)!r}" if error.filename is not None else " the output"
+        return _say(f"Cannot use{where}: {error.strerror}.", StorageUnavailable.code, 3)
+    if status == 130:
+        goes_on = sys.argv[1:2] and sys.argv[1] in _GO_ON
+        kept = " What was finished is kept; the same command goes on from there." if goes_on else ""
+        return _say(f"Interrupted.{kept}", "interrupted", 130)
+    return int(status)
+
+
+def _say(text: str, code: str, status: int) -> int:
+    """One line, whatever names of files or models it quotes."""
+    print(f"toolwise: {printable(text, len(text))} [{code}]", file=sys.stderr)
+    return status
+
+
+def _stop_writing() -> None:
+    """Give standard output up, so that Python does not try it again and complain when it ends."""
+    with suppress(io.UnsupportedOperation):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def screen() -> Console:
+    """Standard output. Text of models and documents comes to it as `rich.text.Text`, never as markup."""
+    return Console(highlight=False)
+
+
+def progress_bar() -> Progress:
+    """On standard error where that is a terminal; it goes when it is done, or when an error comes."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def stages(bar: Progress) -> Callable[[str, int, int], None]:
+    """Progress as the pipeline reports it, (stage, done, total), a line a stage."""
+    tasks: dict[str, TaskID] = {}
+
+    def show(stage: str, done: int, total: int) -> None:
+        if stage not in tasks:
+            tasks[stage] = bar.add_task(stage, total=total)
+        bar.update(tasks[stage], completed=done, total=total)
+
+    return show
+
+
+def text_or_standard_input(given: str | None) -> str:
+    """The text to continue: what was given, or all of standard input; UTF-8 whatever the locale says."""
+    if given is not None and given != "-":
+        data = given.encode(errors="surrogateescape")  # bytes that are no text come in as surrogates
+    else:
+        data = sys.stdin.buffer.read(LIMITS.document_bytes + 1) if sys.stdin else b""
+    if not data:
+        raise BadInput("There is no text to continue: give a prompt, or write one to standard input.")
+    if len(data) > LIMITS.document_bytes:
+        raise BadInput(f"The text to continue has more than {LIMITS.document_bytes} bytes; give a shorter one.")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"The text to continue is not UTF-8 at byte {error.start}; convert it.") from error
