@@ -28,7 +28,7 @@ from toolwise.teach.corpus import cut, read_documents
 from toolwise.teach.corpus.rules import rule_named
 from toolwise.teach.execute import Executor
 from toolwise.teach.keep import keep
-from toolwise.teach.prepare import prepare
+from toolwise.teach.prepare import Prepared, prepare
 from toolwise.teach.prompts import PROMPTS
 from toolwise.teach.propose import LMProposer
 from toolwise.teach.records import Candidate, Passage
@@ -48,10 +48,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One scheme: the cost of each stage, and what it kept."""
+    """One scheme: the cost of each stage, and every candidate with what was found out of it."""
 
     stages: dict[str, Cost] = field(default_factory=dict)
-    kept: list[Candidate] = field(default_factory=list)
+    rows: list[Candidate] = field(default_factory=list)
+
+    @property
+    def kept(self) -> set[tuple[str, int, str]]:
+        return {_place(row) for row in self.rows if row.reason is None}
 
     @property
     def total(self) -> Cost:
@@ -66,11 +70,23 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class TeachBench:
+    """Both schemes. `compared` losses were computed by both, and differ by at most `largest_difference` nats."""
+
     passages: int
     naive: Side
     ours: Side
-    same_calls: bool
+    compared: int
     largest_difference: float
+
+    @property
+    def same_calls(self) -> bool:
+        return self.naive.kept == self.ours.kept
+
+    @property
+    def same_samples(self) -> bool:
+        """Whether ours sampled what the naive scheme did, but for the positions that its bound left out."""
+        sampled = {_place(row) for row in self.ours.rows if row.body}
+        return sampled <= {_place(row) for row in self.naive.rows}
 
     def as_json(self) -> Mapping[str, object]:
         def costs(side: Side) -> Mapping[str, object]:
@@ -90,6 +106,8 @@ class TeachBench:
             "ours": costs(self.ours),
             "kept": len(self.ours.kept),
             "same_calls": self.same_calls,
+            "same_samples": self.same_samples,
+            "compared": self.compared,
             "largest_difference": None if math.isnan(self.largest_difference) else self.largest_difference,
         }
 
@@ -105,50 +123,60 @@ def bench_teach(
     own = settings.tools[tool]
     if isinstance(own.tau_f, Control):
         raise BadInput("The comparison needs a given tau_f; use the preset `paper`.")
-    ours, naive = Side(), Side()
     progress("ours")
-    with _measured(model, ours, "loss without a call"):
-        prepared = prepare(passages, model, weigh_spaces=settings.weigh_spaces)
-    registry = builtin_registry([tool])
+    ours, prepared = _ours(model, passages, settings, tool)
+    naive = Side()
+    for number, one in enumerate(prepared):
+        progress(f"naive {number + 1}/{len(prepared)}")
+        _naive(naive, model, one, settings, tool)
+    thresholds = {tool: own.tau_f}
+    ours.rows[:], naive.rows[:] = keep(ours.rows, thresholds), keep(naive.rows, thresholds)
+    differences = _differences(naive, ours)
+    return TeachBench(len(passages), naive, ours, len(differences), max(differences, default=math.nan))
+
+
+def _ours(
+    model: LanguageModel, passages: Sequence[Passage], settings: Settings, tool: str
+) -> tuple[Side, list[Prepared]]:
+    """The pipeline's stages, one after the other, each measured."""
+    side, registry = Side(), builtin_registry([tool])
     proposer = LMProposer(model, registry.resolve(tool), PROMPTS[tool], settings)
     scorer = Scorer(
         model,
         notation_wording(),
-        own,
+        settings.tools[tool],
         separator=settings.separator,
         early_bounds=settings.early_bounds,
         seed=0,
         controls=False,
     )
     executor = Executor(offline_gate(registry), registry, "bench")
-    found: list[Candidate] = []
-    with _measured(model, ours, "propose"):
+    with _measured(model, side, "loss without a call"):
+        prepared = prepare(passages, model, weigh_spaces=settings.weigh_spaces)
+    with _measured(model, side, "propose"):
         proposed = [(p, proposer.propose(p)) for p in prepared]
-    with _measured(model, ours, "execute"):
-        for passage, candidates in proposed:
-            found.extend(executor.execute(passage.passage, candidates))
-    with _measured(model, ours, "score"):
-        found = scorer.score(found, {p.passage.id: p for p in prepared})
-    ours.kept.extend(c for c in keep(found, {tool: own.tau_f}) if c.reason is None)
+    with _measured(model, side, "execute"):
+        found = [c for p, candidates in proposed for c in executor.execute(p.passage, candidates)]
+    with _measured(model, side, "score"):
+        side.rows.extend(scorer.score(found, {p.passage.id: p for p in prepared}))
+    return side, prepared
 
-    progress("naive")
+
+def _naive(side: Side, model: LanguageModel, prepared: Prepared, settings: Settings, tool: str) -> None:
+    """One passage by the naive scheme, without early bounds."""
+    registry = builtin_registry([tool])
     everything = settings.model_copy(update={"early_bounds": False})
-    slow_proposer = LMProposer(NaiveSampler(model), registry.resolve(tool), PROMPTS[tool], everything)
-    slow_executor = Executor(offline_gate(registry), registry, "bench-naive")
-    rows: list[Candidate] = []
-    for number, p in enumerate(prepared):
-        progress(f"naive {number + 1}/{len(prepared)}")
-        with _measured(model, naive, "propose"):
-            candidates = slow_proposer.propose(p)
-        with _measured(model, naive, "execute"):
-            candidates = slow_executor.execute(p.passage, candidates)
-        with _measured(model, naive, "score"):
-            rows.extend(
-                naive_score(model, notation_wording(), settings.separator, p, c) if c.reason is None else c
-                for c in candidates
-            )
-    naive.kept.extend(c for c in keep(rows, {tool: own.tau_f}) if c.reason is None)
-    return TeachBench(len(passages), naive, ours, _calls(naive) == _calls(ours), _difference(naive, ours))
+    proposer = LMProposer(NaiveSampler(model), registry.resolve(tool), PROMPTS[tool], everything)
+    executor = Executor(offline_gate(registry), registry, "bench-naive")
+    with _measured(model, side, "propose"):
+        candidates = proposer.propose(prepared)
+    with _measured(model, side, "execute"):
+        candidates = executor.execute(prepared.passage, candidates)
+    with _measured(model, side, "score"):
+        side.rows.extend(
+            naive_score(model, notation_wording(), settings.separator, prepared, c) if c.reason is None else c
+            for c in candidates
+        )
 
 
 def bench_corpus(
@@ -206,20 +234,20 @@ def _ratio(naive: float, ours: float) -> str:
     return f"{naive / ours:.1f}x" if naive and ours else "-"
 
 
-def _calls(side: Side) -> set[tuple[str, int, str]]:
-    return {(c.passage, c.position, c.body) for c in side.kept}
+def _place(row: Candidate) -> tuple[str, int, str]:
+    return row.passage, row.position, row.body
 
 
-def _difference(a: Side, b: Side) -> float:
-    """The largest difference between the losses of calls that both kept, in nats; NaN without any."""
-    gains = {(c.passage, c.position, c.body): c for c in a.kept}
-    differences = [
-        abs((getattr(gains[key], name) or 0.0) - (getattr(c, name) or 0.0))
-        for c in b.kept
-        if (key := (c.passage, c.position, c.body)) in gains
+def _differences(a: Side, b: Side) -> list[float]:
+    """How far apart the losses are, in nats, that both sides computed for a candidate."""
+    others = {_place(row): row for row in b.rows if row.loss_none is not None}
+    return [
+        abs(value - other)
+        for row in a.rows
+        if row.loss_none is not None and _place(row) in others
         for name in ("loss_none", "loss_call", "loss_result")
+        if (value := getattr(row, name)) is not None and (other := getattr(others[_place(row)], name)) is not None
     ]
-    return max(differences, default=math.nan)
 
 
 @contextmanager
