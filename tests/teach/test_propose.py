@@ -1,16 +1,22 @@
 """Where calls are proposed and what they say, and that whoever proposes leaves no sample without a reason."""
 
+import re
+import time
 from collections import Counter
+from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolwise.core.errors import BadInput
 from toolwise.models.scripted import ScriptedModel
 from toolwise.teach.config import load_settings
+from toolwise.teach.corpus.rules import numbers
 from toolwise.teach.prepare import prepare
 from toolwise.teach.prompts import CALCULATOR as PROMPT
 from toolwise.teach.prompts import CALENDAR as CALENDAR_PROMPT
-from toolwise.teach.propose import EnumerateProposer, LMProposer
+from toolwise.teach.propose import EnumerateProposer, LMProposer, _running_sums, _written_before
 from toolwise.teach.records import Passage
 from toolwise.tools.calculator import CALCULATOR
 from toolwise.tools.calendar import CALENDAR
@@ -142,3 +148,44 @@ def test_a_number_that_merely_repeats_is_not_computed():
 def test_a_call_stands_before_the_currency_sign_and_its_space():
     found = enumerated("2 at $21 are $42 then")
     assert found[0][1] == "2 at $21 are"
+
+
+# Fast ways beside slow and obvious ones: a page of numbers must not cost the cube of its numbers
+
+_ONE_SEARCH = re.compile(r"(?<![\w.])([$(\d][\d.,%$()+*/x×÷−\s-]*[\d%)])\s*=\s*[$€£]?\Z")
+
+
+@given(
+    st.text(st.sampled_from("12.,=$%()+-x×a €\n²١"), max_size=14),
+    st.sampled_from(["", "=", " = ", "= $", "=€ ", " =\n"]),
+)
+def test_what_was_written_before_an_equals_sign_is_what_one_search_finds(before, end):
+    found = _ONE_SEARCH.search(before + end)
+    if found is None or found[1].strip("$").isdigit():
+        assert _written_before(before + end) == []
+    else:
+        (written,) = _written_before(before + end)
+        assert _bare(written) == _bare(found[1])
+
+
+def _bare(expression):
+    """Without the signs that are written in several ways."""
+    return re.sub(r"[x×*$\s-]", "", expression)
+
+
+@given(st.lists(st.sampled_from(["1", "2", "3.5", "-4", "0", "0.01"]), max_size=9), st.sampled_from(["6", "7.5", "3"]))
+def test_running_sums_are_those_that_adding_up_every_run_finds(terms, wanted):
+    before = numbers(" and ".join(terms))
+    runs = [before[-count:] for count in range(3, len(before) + 1)]
+    hits = [run for run in runs if round(sum((abs(n.value) for n in run), Fraction(0)), 2) == Fraction(wanted)]
+    assert _running_sums(before, Fraction(wanted)) == [" + ".join(n.text.lstrip("-") for n in run) for run in hits]
+
+
+def test_a_passage_of_nothing_but_numbers_costs_little():
+    started = time.process_time()
+    assert _written_before("1 " * 500 + "= ")
+    text = "12 3 45 6 7 8 " * 20
+    before = numbers(text)
+    for index in range(len(before)):
+        _running_sums(before[:index], Fraction(50))
+    assert time.process_time() - started < 2

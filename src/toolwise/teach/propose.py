@@ -165,19 +165,27 @@ class EnumerateProposer:
         return list(dict.fromkeys(found))
 
 
-_BEFORE_EQUALS = re.compile(r"(?<![\w.])([$(\d][\d.,%$()+*/x×÷−\s-]*[\d%)])\s*=\s*[$€£]?\Z")
-
-
+# One search for all of it, from the left, would read a line of numbers once for each of its numbers.
+_EXPRESSION_BACKWARDS = re.compile(r"[\d.,%$()+*/x×÷−\s-]*+")
+_EXPRESSION_START = re.compile(r"(?<![\w.])[$(\d]")
 _OPERATOR = re.compile(r"([+*/x×÷−-])")
 _SIGNS = {"x": "*", "×": "*", "÷": "/", "−": "-"}
 
 
 def _written_before(text: str) -> list[str]:
     """The expression that the text itself has just written out, `12 * (3 + 4) =`, if it has."""
-    match = _BEFORE_EQUALS.search(text[-LIMITS.expression_chars :])
-    if match is None or match[1].strip("$").isdigit():
+    tail = text[-LIMITS.expression_chars :]
+    tail = (tail[:-1] if tail.endswith(("$", "€", "£")) else tail).rstrip()
+    if not tail.endswith("="):
         return []
-    spaced = _OPERATOR.sub(lambda found: f" {_SIGNS.get(found[1], found[1])} ", match[1].replace("$", ""))
+    tail = tail[:-1].rstrip()
+    run = _EXPRESSION_BACKWARDS.match(tail[::-1])
+    assert run is not None  # it matches nothing, too
+    start = _EXPRESSION_START.search(tail, len(tail) - run.end())
+    written = tail[start.start() :] if start else ""
+    if len(written) < 2 or not (written[-1].isdecimal() or written[-1] in "%)") or written.strip("$").isdigit():
+        return []
+    spaced = _OPERATOR.sub(lambda found: f" {_SIGNS.get(found[1], found[1])} ", written.replace("$", ""))
     return [" ".join(spaced.split())]
 
 
@@ -222,8 +230,11 @@ def _results(a: Fraction, b: Fraction, *, in_order: bool) -> Iterator[tuple[str,
 def _running_sums(before: Sequence[Number], wanted: Fraction) -> list[str]:
     """Sums of the last three or more numbers in a row."""
     found = []
-    for count in range(3, len(before) + 1):
-        terms = before[-count:]
-        if round(sum((abs(term.value) for term in terms), Fraction(0)), 2) == wanted:
-            found.append(" + ".join(_plain(term) for term in terms))
+    total = Fraction(0)
+    for count, term in enumerate(reversed(before), 1):
+        total += abs(term.value)
+        if total > wanted + 1:  # no term takes away, so no longer sum comes back
+            break
+        if count >= 3 and round(total, 2) == wanted:
+            found.append(" + ".join(map(_plain, before[-count:])))
     return found
