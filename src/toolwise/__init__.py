@@ -1,5 +1,114 @@
-"""Toolwise teaches an open language model when and how to call tools, and runs those calls safely."""
+"""Toolwise teaches an open language model when and how to call tools, and runs those calls safely.
+
+These are the names that most programs need; each is loaded when it is first used, so that whoever only runs calls
+imports no torch. Everything else stands in the package's modules.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolwise.core.errors import ToolwiseError
+    from toolwise.core.types import Call, CallContext, Document, Effect, Principal, Result, Tool, ToolContext
+    from toolwise.decode.engine import CallEnded, CallStarted, DecodeSettings, Stop, Text, generate
+    from toolwise.gate.audit import Audit
+    from toolwise.gate.gate import Gate
+    from toolwise.gate.offline import offline_gate
+    from toolwise.gate.policy import CedarPolicy
+    from toolwise.models.base import LanguageModel
+    from toolwise.models.hub import pull
+    from toolwise.models.load import load_model
+    from toolwise.models.scripted import ScriptedModel
+    from toolwise.notation.markers import Notation
+    from toolwise.teach.annotate import annotate, load_augmented
+    from toolwise.teach.config import Settings, load_settings
+    from toolwise.teach.corpus.documents import read_documents
+    from toolwise.teach.report.summary import summarise
+    from toolwise.teach.train import TrainSettings, train
+    from toolwise.tools.builtin import builtin_registry
+    from toolwise.tools.registry import Registry, tool
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__"]
+_HOMES = {
+    "core.errors": ("ToolwiseError",),
+    "core.types": ("Call", "CallContext", "Document", "Effect", "Principal", "Result", "Tool", "ToolContext"),
+    "decode.engine": ("CallEnded", "CallStarted", "DecodeSettings", "Stop", "Text", "generate"),
+    "gate.audit": ("Audit",),
+    "gate.gate": ("Gate",),
+    "gate.offline": ("offline_gate",),
+    "gate.policy": ("CedarPolicy",),
+    "models.base": ("LanguageModel",),
+    "models.hub": ("pull",),
+    "models.load": ("load_model",),
+    "models.scripted": ("ScriptedModel",),
+    "notation.markers": ("Notation",),
+    "teach.annotate": ("annotate", "load_augmented"),
+    "teach.config": ("Settings", "load_settings"),
+    "teach.corpus.documents": ("read_documents",),
+    "teach.report.summary": ("summarise",),
+    "teach.train": ("TrainSettings", "train"),
+    "tools.builtin": ("builtin_registry",),
+    "tools.registry": ("Registry", "tool"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Audit",
+    "Call",
+    "CallContext",
+    "CallEnded",
+    "CallStarted",
+    "CedarPolicy",
+    "DecodeSettings",
+    "Document",
+    "Effect",
+    "Gate",
+    "LanguageModel",
+    "Notation",
+    "Principal",
+    "Registry",
+    "Result",
+    "ScriptedModel",
+    "Settings",
+    "Stop",
+    "Text",
+    "Tool",
+    "ToolContext",
+    "ToolwiseError",
+    "TrainSettings",
+    "__version__",
+    "annotate",
+    "builtin_registry",
+    "generate",
+    "load_augmented",
+    "load_model",
+    "load_settings",
+    "offline_gate",
+    "pull",
+    "read_documents",
+    "summarise",
+    "tool",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, from the module that holds it. Raises ModelUnavailable where packages for it are missing."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    except ModuleNotFoundError as error:
+        errors = import_module(f"{__name__}.core.errors")
+        raise errors.ModelUnavailable(
+            f"toolwise.{name} needs more packages ({error.name}): pip install 'toolwise[teach]'."
+        ) from error
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

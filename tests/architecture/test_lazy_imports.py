@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ HEAVY = {"torch", "transformers", "tokenizers", "safetensors", "pyarrow", "peft"
 class Forbid:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in HEAVY:
-            raise ImportError(f"{name} must not be imported here")
+            raise ModuleNotFoundError(f"{name} must not be imported here", name=name)
 sys.meta_path.insert(0, Forbid())
 """
 
@@ -60,8 +61,43 @@ for page in pages:
 
 def test_the_package_exports_exactly_what_it_says() -> None:
     """A name that is public by accident has to be kept for ever."""
-    for name in toolwise.__all__:
-        assert getattr(toolwise, name) is not None
-    modules = {file.stem for file in PACKAGE.iterdir()}
-    public = {name for name in vars(toolwise) if not name.startswith("_")} - modules
-    assert public == set(toolwise.__all__) - {"__version__"}
+    star: dict[str, object] = {}
+    exec("from toolwise import *", star)
+    del star["__builtins__"]
+    assert set(star) == set(toolwise.__all__) == set(dir(toolwise))
+    assert all(value is not None for value in star.values())
+    assert not hasattr(toolwise, "nothing_of_this_name")
+
+
+def test_type_checkers_see_every_public_name_where_it_is_loaded_from() -> None:
+    """The names stand there twice, once for programs and once for the tools that read them."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    (checking,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        alias.name: (node.module or "").removeprefix("toolwise.")
+        for node in checking.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == toolwise._HOME_OF
+    assert set(seen) == set(toolwise.__all__) - {"__version__"}
+
+
+def test_a_public_name_that_needs_missing_packages_says_what_to_install() -> None:
+    for name in ("load_model", "train", "annotate"):
+        done = run(f"from toolwise import {name}")
+        assert "ModelUnavailable" in done.stderr
+        assert "pip install 'toolwise[teach]'" in done.stderr
+
+
+def test_whoever_runs_calls_needs_none_of_the_heavy_packages() -> None:
+    code = """
+from toolwise import Call, CallContext, Effect, Principal, Registry, offline_gate, tool
+@tool(effect=Effect.PURE, bounded=True)
+def double(number: int) -> int:
+    "Double a number."
+    return 2 * number
+gate = offline_gate(Registry([double]))
+print(gate.execute(Call("1", "double", {"number": 21}), CallContext(Principal("ann"), "run")).text)
+"""
+    assert run(code).stdout.strip() == "42"

@@ -17,37 +17,28 @@ from toolwise.teach.records import Candidate
 
 def threshold(tau_f: float | Control, candidates: Iterable[Candidate]) -> float:
     """The threshold for the candidates of one tool. Infinite when a control is asked for and none could be made."""
-    if not isinstance(tau_f, Control):
-        return tau_f
-    return _measured(
-        tau_f,
-        sorted(c.control_gain for c in candidates if c.control_gain is not None and math.isfinite(c.control_gain)),
-    )
+    return _measured(tau_f, (c.control_gain for c in candidates)) if isinstance(tau_f, Control) else tau_f
 
 
 def thresholds(wanted: Mapping[str, float | Control], candidates: Iterable[Candidate]) -> dict[str, float]:
-    """The threshold of each tool, by name, given tau_f or its measure; the candidates are those of a whole run.
-
-    They are read once, and of them only the gains of controls are held. A measured threshold is infinite, so that
-    nothing is kept, where no control could be made.
-    """
-    gains: dict[str, list[float]] = {name: [] for name, tau_f in wanted.items() if isinstance(tau_f, Control)}
+    """The same for every tool of a whole run, by name: one pass, in which only the gains of controls are held."""
+    gains: dict[str, list[float | None]] = {name: [] for name, tau_f in wanted.items() if isinstance(tau_f, Control)}
     for c in candidates if gains else ():
-        if c.tool in gains and c.control_gain is not None and math.isfinite(c.control_gain):
+        if c.tool in gains and c.control_gain is not None:
             gains[c.tool].append(c.control_gain)
     return {
-        name: _measured(tau_f, sorted(gains[name])) if isinstance(tau_f, Control) else tau_f
-        for name, tau_f in wanted.items()
+        name: _measured(tau_f, gains[name]) if isinstance(tau_f, Control) else tau_f for name, tau_f in wanted.items()
     }
 
 
-def _measured(control: Control, gains: Sequence[float]) -> float:
-    """The smallest threshold that at most alpha of the gains, in rising order, pass."""
-    if not gains:
+def _measured(control: Control, gains: Iterable[float | None]) -> float:
+    """The smallest threshold that at most alpha of the gains pass."""
+    found = sorted(gain for gain in gains if gain is not None and math.isfinite(gain))
+    if not found:
         return math.inf
-    allowed = math.floor(control.alpha * len(gains))
+    allowed = math.floor(control.alpha * len(found))
     # The (allowed + 1)-th largest control must stay below; the next float above it is the smallest such threshold.
-    return max(control.floor, math.nextafter(gains[len(gains) - allowed - 1], math.inf))
+    return max(control.floor, math.nextafter(found[len(found) - allowed - 1], math.inf))
 
 
 def keep(candidates: Sequence[Candidate], thresholds: Mapping[str, float]) -> list[Candidate]:
