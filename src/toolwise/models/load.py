@@ -17,7 +17,7 @@ from toolwise.core.limits import LIMITS
 try:
     import torch
     import transformers
-    from safetensors import SafetensorError
+    from safetensors import SafetensorError, safe_open
 except ImportError as error:
     raise ModelUnavailable("Models need more packages: pip install 'toolwise[teach]'.") from error
 
@@ -120,21 +120,33 @@ def _readable(source: Path | str) -> Iterator[dict[str, Any]]:
     try:
         with quiet():
             yield {"local_files_only": isinstance(source, Path)}
-    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as error:
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError) as error:
+        line = (str(error).strip().splitlines() or [""])[0].rstrip(" .:")
+        advice = "complete or replace its files" if isinstance(source, Path) else "check the name and the connection"
         raise ModelUnavailable(
-            f"Cannot load the model {str(source)!r}: {printable(line, LIMITS.message_chars)}"
+            f"Cannot load the model {str(source)!r}; {advice}: "
+            f"{type(error).__name__}: {printable(line, LIMITS.message_chars)}."
         ) from error
 
 
 def _weights_identity(source: Path | str) -> str:
-    """A digest of evenly spaced blocks of every weights file; training moves every block, so samples are enough."""
+    """A digest of evenly spaced blocks of every weights file; training moves every block, so samples are enough.
+
+    Raises ModelUnavailable for a folder without weights and for safetensors that are not whole: a run that begins with
+    them would belong to a model that nobody has.
+    """
     if not isinstance(source, Path):
         with _readable(source) as options:
             config = transformers.AutoConfig.from_pretrained(source, **options)
         return f"{source}@{getattr(config, '_commit_hash', None)}"
     digest = hashlib.sha256((source / "config.json").read_bytes())
-    for file in sorted(source.glob("*.safetensors")) + sorted(source.glob("*.bin")):
+    safe, others = sorted(source.glob("*.safetensors")), sorted(source.glob("*.bin"))
+    if not safe and not others:
+        raise ModelUnavailable(f"The folder {str(source)!r} holds no weights: it has no *.safetensors and no *.bin.")
+    for file in safe:
+        with _readable(source), safe_open(file, framework="pt"):
+            pass  # opening checks the header against the size
+    for file in safe + others:
         size = os.path.getsize(file)
         digest.update(f"{file.name} {size}".encode())
         with file.open("rb") as stream:
