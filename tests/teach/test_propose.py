@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from toolwise.core.errors import BadInput
 from toolwise.models.scripted import ScriptedModel
+from toolwise.notation.inline import Notation, read_arguments
 from toolwise.teach.config import load_settings
-from toolwise.teach.corpus.rules import numbers
+from toolwise.teach.corpus.numbers import numbers
+from toolwise.teach.expressions import EnumerateProposer, _running_sums, _written_before
 from toolwise.teach.prepare import prepare
 from toolwise.teach.prompts import CALCULATOR as PROMPT
 from toolwise.teach.prompts import CALENDAR as CALENDAR_PROMPT
-from toolwise.teach.propose import EnumerateProposer, LMProposer, _running_sums, _written_before
+from toolwise.teach.propose import LMProposer
 from toolwise.teach.records import Passage
 from toolwise.tools.calculator import CALCULATOR
 from toolwise.tools.calendar import CALENDAR
@@ -189,3 +191,17 @@ def test_a_passage_of_nothing_but_numbers_costs_little():
     for index in range(len(before)):
         _running_sums(before[:index], Fraction(50))
     assert time.process_time() - started < 2
+
+
+def test_expressions_are_enumerated_for_a_tool_that_takes_one_only():
+    with pytest.raises(BadInput, match="Calendar takes no expression"):
+        EnumerateProposer(CALENDAR)
+
+
+def test_expressions_are_written_in_the_notation_of_the_run():
+    (prepared,) = prepare([Passage("p", "p", 0, TEXT)], ScriptedModel(lambda so_far: "x"))
+    (row,) = EnumerateProposer(CALCULATOR, Notation(arrow=" +")).propose(prepared)
+    assert read_arguments(row.body[len("Calculator(") : -1], CALCULATOR, Notation(arrow=" +")) == {
+        "expression": "21 + 21"
+    }
+    assert row.body != "Calculator(21 + 21)"

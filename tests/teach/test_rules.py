@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolwise.core.errors import BadInput
-from toolwise.teach.corpus.rules import always, calculator, calendar, looks_ahead, numbers, rule_named
+from toolwise.teach.corpus.numbers import numbers
+from toolwise.teach.corpus.rules import always, calculator, calendar, looks_ahead, rule_named
 from toolwise.teach.records import Passage
 
 

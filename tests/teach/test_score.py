@@ -13,10 +13,10 @@ from toolwise.models.plain import PlainModel
 from toolwise.models.scripted import ScriptedModel, ScriptedTokenizer
 from toolwise.notation.inline import write_call
 from toolwise.teach.config import Control, ToolSettings
-from toolwise.teach.corpus.rules import numbers
+from toolwise.teach.corpus.numbers import numbers
+from toolwise.teach.expressions import EnumerateProposer
 from toolwise.teach.keep import keep, threshold
 from toolwise.teach.prepare import WEIGHTS, offsets, prepare, weighted
-from toolwise.teach.propose import EnumerateProposer
 from toolwise.teach.records import Candidate, Passage
 from toolwise.teach.score import Scorer, notation_wording
 from toolwise.tools.calculator import CALCULATOR

@@ -21,9 +21,9 @@ from toolwise.models.base import LanguageModel
 from toolwise.notation.inline import write_body
 from toolwise.teach.config import ToolSettings
 from toolwise.teach.corpus.documents import read_objects
+from toolwise.teach.expressions import word_start
 from toolwise.teach.prepare import Prepared, prepare
 from toolwise.teach.prompts import PROMPTS
-from toolwise.teach.propose import word_start
 from toolwise.teach.records import Candidate, Passage
 from toolwise.teach.score import Scorer, wording_named
 from toolwise.tools.calculator import CALCULATOR

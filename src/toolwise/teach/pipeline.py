@@ -17,9 +17,10 @@ from toolwise.notation.inline import PLAIN, Notation, read_body
 from toolwise.teach.config import Settings, ToolSettings
 from toolwise.teach.corpus.rules import Rule, looks_ahead, rule_named
 from toolwise.teach.execute import Executor
+from toolwise.teach.expressions import EnumerateProposer
 from toolwise.teach.prepare import Prepared, prepare
 from toolwise.teach.prompts import PROMPTS, Prompt
-from toolwise.teach.propose import EnumerateProposer, LMProposer, Proposer
+from toolwise.teach.propose import LMProposer, Proposer
 from toolwise.teach.records import Candidate, Passage
 from toolwise.teach.score import Scorer, wording_named
 from toolwise.tools.registry import Registry
@@ -107,7 +108,7 @@ class Pipeline:
         makers: Mapping[str, Callable[[], Proposer]] = {
             "lm": lambda: LMProposer(self._model, tool, prompt, all_, self._notation),
             "lm_positions": lambda: LMProposer(self._model, tool, prompt, all_, self._notation, sampled=False),
-            "enumerate": lambda: EnumerateProposer(tool),
+            "enumerate": lambda: EnumerateProposer(tool, self._notation),
         }
         scorer = Scorer(
             self._model,

@@ -1,4 +1,4 @@
-"""Text in: documents read strictly, their dates, the passages they are cut into, and the rules that choose passages."""
+"""Text in: documents read strictly, their dates and numbers, their passages, and the rules that choose passages."""
 
 from toolwise.teach.corpus.documents import corpus_digest, read_documents
 from toolwise.teach.corpus.passages import cut
