@@ -61,7 +61,7 @@ class HFTokenizer:
         return self._decode_raw([i for i in ids if i not in self.control])
 
     def _encode_raw(self, text: str) -> Ids:
-        return tuple(self.wrapped.encode(text, add_special_tokens=False))
+        return tuple(self.wrapped.encode(text, add_special_tokens=False, verbose=False))
 
     def _decode_raw(self, ids: Sequence[int]) -> str:
         text: str = self.wrapped.decode(ids, clean_up_tokenization_spaces=False)
