@@ -99,5 +99,6 @@ def test_the_filter_reads_the_same_tokens_of_a_call_as_training(pieces):
         model, notation_wording(), ToolSettings(), separator="\n", early_bounds=False, seed=0, controls=False
     )
     scorer.score([candidate], prepared)
-    without, with_result = (encode(call_segments(body, result), tokenizer)[0] for result in ("", "0.75"))
-    assert [heard[1][: len(without)], heard[2][: len(with_result)]] == [without, with_result]
+    for result in ("", "0.75"):
+        call = encode(call_segments(body, result), tokenizer)[0]
+        assert any(ids[: len(call)] == call for ids in heard)

@@ -164,3 +164,15 @@ def test_forced_tokens_are_fed_one_by_one_and_are_no_part_of_a_branch(forced):
     for token in branch.ids:
         assert token == session.logits().argmax()
         session.feed([token])
+
+
+def test_a_session_says_when_the_network_has_no_place_for_more():
+    network = tiny("gpt2: learned positions, tied heads")
+    network._net.longest = 3
+    for model in (network, PlainModel(network._net.whole, TOKENIZER, Usage(), longest=3)):
+        session = model.session((1, 2, 3))
+        assert (session.full, session.fork().full, len(session.logits())) == (False, False, TOKENIZER.size)
+        session.feed((4,))
+        assert (session.full, session.fork().full) == (True, True)
+        session.rewind(3)
+        assert not session.full

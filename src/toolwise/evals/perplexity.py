@@ -26,8 +26,8 @@ from rich.text import Text
 
 from toolwise.core.errors import BadInput
 from toolwise.models.base import single_marker
-from toolwise.models.hf import longest_context
 from toolwise.models.load import load_network, load_tokenizer
+from toolwise.models.network import longest_context
 from toolwise.notation.inline import PLAIN, Notation
 from toolwise.notation.segments import Tokenizer
 from toolwise.teach.training.likelihood import Sums, sums, windows

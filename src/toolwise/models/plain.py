@@ -20,12 +20,13 @@ Whole = Callable[[Ids], Floats]
 
 
 class PlainModel:
-    """The four operations, each as its definition says."""
+    """The four operations, each as its definition says. `longest`: how many tokens `whole` takes, if not any number."""
 
-    def __init__(self, whole: Whole, tokenizer: Tokenizer, usage: Usage) -> None:
+    def __init__(self, whole: Whole, tokenizer: Tokenizer, usage: Usage, longest: int | None = None) -> None:
         self._whole = whole
         self._tokenizer = tokenizer
         self.usage = usage
+        self._longest = longest
 
     def marker_probs(self, contexts: Sequence[Context], marker: int) -> list[Floats]:
         found = []
@@ -63,14 +64,15 @@ class PlainModel:
         return losses
 
     def session(self, context: Ids) -> PlainSession:
-        return PlainSession(self._whole, context)
+        return PlainSession(self._whole, context, self._longest)
 
 
 class PlainSession:
     """A session that reads everything again whenever it is asked."""
 
-    def __init__(self, whole: Whole, context: Ids = ()) -> None:
+    def __init__(self, whole: Whole, context: Ids = (), longest: int | None = None) -> None:
         self._whole = whole
+        self._longest = longest
         self._ids = list(context)
 
     @property
@@ -79,7 +81,7 @@ class PlainSession:
 
     @property
     def full(self) -> bool:
-        return False  # a function of any sequence
+        return self._longest is not None and len(self._ids) > self._longest
 
     def feed(self, ids: Sequence[int]) -> None:
         self._ids.extend(ids)
@@ -95,4 +97,4 @@ class PlainSession:
         del self._ids[length:]
 
     def fork(self) -> PlainSession:
-        return PlainSession(self._whole, tuple(self._ids))
+        return PlainSession(self._whole, tuple(self._ids), self._longest)

@@ -42,8 +42,8 @@ from rich.progress import Progress
 
 from toolwise.core.errors import BadInput
 from toolwise.models.base import ScoreRequest, single_marker
-from toolwise.models.hf import longest_context
 from toolwise.models.load import cpu_threads, load_network, load_tokenizer, quiet
+from toolwise.models.network import longest_context
 from toolwise.models.tokenizers import HFTokenizer
 from toolwise.notation.inline import PLAIN, Notation
 from toolwise.teach.records import Augmented
