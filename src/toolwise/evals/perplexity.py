@@ -147,7 +147,7 @@ def compare(
 def table(rows: Sequence[Mapping[str, object]]) -> Table:
     shown = Table()
     for column in ("model", "tokens", "perplexity", "calls disabled", "a word"):
-        shown.add_column(column, justify="left" if column == "model" else "right")
+        shown.add_column(column, justify="left" if column == "model" else "right", overflow="fold")
     for row in rows:
         numbers = [row[name] for name in ("perplexity", "calls_disabled", "per_word")]
         shown.add_row(
