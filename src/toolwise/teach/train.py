@@ -25,14 +25,12 @@ from __future__ import annotations
 
 import math
 import os
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import psutil  # type: ignore[import-untyped]
 import torch
 import transformers
@@ -41,16 +39,13 @@ from accelerate.utils import broadcast_object_list
 from rich.progress import Progress
 
 from toolwise.core.errors import BadInput
-from toolwise.models.base import ScoreRequest, single_marker
 from toolwise.models.load import cpu_threads, load_network, load_tokenizer, quiet
 from toolwise.models.network import longest_context
-from toolwise.models.tokenizers import HFTokenizer
 from toolwise.notation.inline import PLAIN, Notation
 from toolwise.teach.records import Augmented
 from toolwise.teach.store.durable import storage
-from toolwise.teach.training.examples import RowExamples, row_examples
-from toolwise.teach.training.likelihood import windows
-from toolwise.teach.training.network import merged, uses_cache, with_lora
+from toolwise.teach.training.data import TrainingData, hold_out
+from toolwise.teach.training.lora import merged, with_lora
 from toolwise.teach.training.packing import PackedRows, collate, keeps_apart, order
 from toolwise.teach.training.run_folder import RunFolder, folder_fingerprint, rows_fingerprint, step_of
 from toolwise.teach.training.settings import HeldOut, TrainReport, TrainSettings
@@ -98,12 +93,12 @@ def train(
     with quiet(), cpu_threads(_threads(settings)), RunFolder(out, identity, main=process.is_main_process) as folder:
         process.wait_for_everyone()
         tokenizer = load_tokenizer(model_folder)
-        data = _Data.of(rows, tokenizer, settings, plain, notation)
+        data = TrainingData.of(rows, tokenizer, settings, plain, notation)
         report = _fit(model_folder, folder, data, settings, progress)
         if process.is_main_process:
             best, lora = folder.checkpoint(report.best_step), settings.lora_rank is not None
             network = merged(load_network(model_folder), best) if lora else load_network(best)
-            network.config.use_cache = uses_cache(model_folder)  # off while training
+            network.config.use_cache = _uses_cache(model_folder)  # off while training
             card = {
                 "format": 1,
                 "base_name": model_folder.name,
@@ -116,62 +111,8 @@ def train(
     return report
 
 
-@dataclass(frozen=True, slots=True)
-class _Data:
-    """What a run reads: training examples, held-out texts in windows, and the open marker where it is one token."""
-
-    examples: Sequence[RowExamples]
-    held_out_rows: int
-    held_out: Sequence[ScoreRequest]
-    dropped: dict[str, int]
-    marker: int | None
-
-    @staticmethod
-    def of(
-        rows: Sequence[Augmented], tokenizer: HFTokenizer, settings: TrainSettings, plain: bool, notation: Notation
-    ) -> _Data:
-        everything, dropped = row_examples(
-            rows,
-            tokenizer,
-            settings.length,
-            plain=plain,
-            mask_results=settings.mask_results,
-            end=tokenizer.end_of_text,
-            notation=notation,
-        )
-        if not everything:
-            raise BadInput(f"No row can be trained on ({dict(dropped)}); annotate with this model's tokenizer.")
-        measured = hold_out([rows[example.row].document for example in everything], settings)
-        texts = [rows[everything[i].row].plain for i in sorted(measured)]
-        requests = [w for t in texts for w in windows(tokenizer.encode(t), tokenizer.begin, settings.length)]
-        return _Data(
-            [example for i, example in enumerate(everything) if i not in measured],
-            len(measured),
-            requests,
-            dict(dropped),
-            single_marker(tokenizer, notation),
-        )
-
-
-def hold_out(documents: Sequence[str], settings: TrainSettings) -> frozenset[int]:
-    """The indices of the rows to measure on, given every row's document: whole documents, at random, never all."""
-    sizes = Counter(documents)
-    if settings.held_out_share == 0 or len(sizes) < 2:
-        return frozenset()
-    target = min(settings.held_out_texts, round(settings.held_out_share * len(documents)))
-    names = list(sizes)
-    chosen: set[str] = set()
-    count = 0
-    for i in np.random.default_rng([settings.seed, 0, 0]).permutation(len(names)):
-        if count + sizes[names[i]] <= target:
-            chosen.add(names[i])
-            count += sizes[names[i]]
-    chosen = chosen or {min(names, key=lambda name: sizes[name])}
-    return frozenset(i for i, document in enumerate(documents) if document in chosen)
-
-
 def _fit(
-    model_folder: Path, folder: RunFolder, data: _Data, settings: TrainSettings, progress: Progress | None
+    model_folder: Path, folder: RunFolder, data: TrainingData, settings: TrainSettings, progress: Progress | None
 ) -> TrainReport:
     """Run the loop, from the last checkpoint where there is one. The best checkpoint stays in the folder."""
     process = PartialState()  # the one that `train` set up
@@ -241,7 +182,7 @@ def _arguments(
     accumulation: int,
     *,
     start: bool,
-    data: _Data,
+    data: TrainingData,
 ) -> transformers.TrainingArguments:
     measure = bool(data.held_out)
     gpu_bf16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported(including_emulation=False)
@@ -290,3 +231,8 @@ def _threads(settings: TrainSettings) -> int | None:
         cores: int | None = psutil.cpu_count(logical=False)
         return cores
     return settings.threads
+
+
+def _uses_cache(folder: Path) -> bool:
+    """Whether the network of a folder decodes with a cache unless told otherwise."""
+    return bool(getattr(transformers.AutoConfig.from_pretrained(folder, local_files_only=True), "use_cache", True))

@@ -1,4 +1,4 @@
-"""What training needs of a network beyond loading it: its cache setting, and LoRA put on and merged again."""
+"""LoRA (low-rank adapters) put on a network, and merged into its weights again."""
 
 from __future__ import annotations
 
@@ -15,11 +15,6 @@ def merged(network: Any, adapter: Path) -> Any:
     from peft import PeftModel
 
     return PeftModel.from_pretrained(network, adapter).merge_and_unload().eval()
-
-
-def uses_cache(folder: Path) -> bool:
-    """Whether the network of a folder decodes with a cache unless told otherwise."""
-    return bool(getattr(transformers.AutoConfig.from_pretrained(folder, local_files_only=True), "use_cache", True))
 
 
 def with_lora(network: Any, rank: int, seed: int) -> Any:
