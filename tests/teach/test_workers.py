@@ -12,8 +12,8 @@ import pytest
 from toolwise.core.errors import BadInput, LimitExceeded
 from toolwise.teach.workers import spread
 
-# Of two workers one never finishes and one has nothing left to do. Whoever holds the output open is alive, so its end is
-# the end of them all.
+# Of two workers one never finishes and one has nothing left to do. Whoever holds the output open is alive, so its end
+# is the end of them all.
 OWNER = """
 import sys, threading
 from toolwise.teach.workers import spread
@@ -35,6 +35,10 @@ if __name__ == "__main__":
 
 def double(item: int) -> int:
     return 2 * item
+
+
+def hears_interrupts(item: int) -> bool:
+    return signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
 def refuse(item: int) -> int:
@@ -69,6 +73,11 @@ def at_work(tmp_path) -> Iterator[subprocess.Popen]:
 
 def test_every_item_gives_its_result():
     assert sorted(spread(double, range(5), 2)) == [0, 2, 4, 6, 8]
+
+
+def test_only_the_owner_hears_interrupts():
+    assert list(spread(hears_interrupts, [1, 2, 3], 2)) == [False, False, False]
+    assert hears_interrupts(0)
 
 
 def test_what_the_work_raises_is_raised():
