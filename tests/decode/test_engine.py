@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from toolwise.core.errors import ModelUnavailable, ToolFailed
+from toolwise.core.errors import BadInput, ModelUnavailable, ToolFailed
 from toolwise.core.types import CallContext, Effect, Principal
 from toolwise.decode.engine import CallEnded, CallStarted, DecodeSettings, Stop, Text, generate
 from toolwise.gate.audit import Audit
 from toolwise.gate.gate import Gate
 from toolwise.gate.offline import offline_gate
-from toolwise.models.scripted import ScriptedModel, ScriptedTokenizer, follow
+from toolwise.models.scripted import END, ScriptedModel, ScriptedTokenizer, follow
 from toolwise.tools.calculator import CALCULATOR
 from toolwise.tools.registry import Registry, tool
 
@@ -279,3 +279,37 @@ def test_a_model_without_finite_logits_is_an_error_of_ours(temperature):
 
     with pytest.raises(ModelUnavailable, match="finite"):
         run(Broken(lambda text: ""), "x", settings=DecodeSettings(start_top_k=1, temperature=temperature))
+
+
+@pytest.fixture(scope="module")
+def short_model():
+    """A network with 24 positions."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    from toolwise.models.hf import HFModel
+
+    torch.manual_seed(0)
+    tokenizer = ScriptedTokenizer()
+    shape = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 24}
+    config = transformers.GPT2Config(vocab_size=tokenizer.size, bos_token_id=0, eos_token_id=0, **shape)
+    network = transformers.AutoModelForCausalLM.from_config(config).eval()
+    network.get_output_embeddings().weight.data[END] = 0  # some other token is always likelier, so it never ends
+    return HFModel(network, tokenizer, name="t", fingerprint="t")
+
+
+def test_an_answer_ends_where_the_model_has_no_positions_left(short_model):
+    settings = DecodeSettings(enabled=False, max_tokens=99)
+    stop = run(short_model, "Twenty letters here.", settings=settings)[-1]
+    assert (stop.reason, stop.fed) == ("length", 25), "24 were read, and the last one was chosen from them"
+
+
+def test_a_prompt_without_room_is_refused(short_model):
+    with pytest.raises(BadInput, match="at most 24 tokens"):
+        run(short_model, "More than twenty letters.")
+
+
+def test_a_temperature_of_almost_nothing_is_greedy():
+    settings = DecodeSettings(start_top_k=1, temperature=1e-320)
+    assert shown(run(ScriptedModel(SUM, certainty=0.5), "Two hats cost", settings=settings)).endswith(
+        "-> 42] 42 crowns."
+    )
