@@ -54,6 +54,17 @@ def test_a_broken_folder_is_a_model_that_is_not_available(broken, tmp_path):
         load_model(str(folder))
 
 
+@pytest.mark.parametrize("damage", ["gone", "cut short"])
+def test_weights_that_are_not_whole_are_found_before_anything_begins_with_them(damage, tmp_path):
+    weights = model_folder(tmp_path / "a") / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.unlink()
+    if damage == "cut short":
+        weights.write_bytes(whole[:-1])
+    with pytest.raises(ModelUnavailable, match="no weights" if damage == "gone" else "complete or replace"):
+        describe_model(str(tmp_path / "a"))
+
+
 def test_an_unknown_precision_is_refused(tmp_path):
     with pytest.raises(BadInput, match="dtype"):
         load_model(str(model_folder(tmp_path / "a")), dtype="int4")
