@@ -90,9 +90,9 @@ def report(
     best: Annotated[int, typer.Option(min=0, help="How many of the best and of the worst kept calls to show.")] = 10,
 ) -> None:
     """What a run found: counts for each reason, yield for each tool, gains, and the kept calls with their losses."""
+    from toolwise.core.durable import write_output
     from toolwise.core.jsonio import dumps
     from toolwise.teach import report as reports
-    from toolwise.teach.store.durable import write_output
 
     summary = reports.summarise(run, best=best)
     if html is not None:

@@ -22,6 +22,7 @@ from rich.text import Text as RichText
 
 from toolwise.core import jsonio
 from toolwise.core.clock import SystemClock
+from toolwise.core.durable import write_output
 from toolwise.core.types import CallContext, Principal
 from toolwise.decode.engine import CallEnded, DecodeSettings, Text, generate
 from toolwise.decode.show import visible
@@ -32,7 +33,6 @@ from toolwise.models.load import load_model
 from toolwise.teach import report as reports
 from toolwise.teach.annotate import annotate, load_augmented
 from toolwise.teach.config import Settings, load_settings
-from toolwise.teach.store.durable import write_output
 from toolwise.teach.train import TrainSettings, train
 from toolwise.tools.builtin import builtin_registry
 

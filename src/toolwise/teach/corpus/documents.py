@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from toolwise.core import jsonio
+from toolwise.core.durable import sha256
 from toolwise.core.errors import BadInput, ToolwiseError
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Document
@@ -62,8 +63,7 @@ def corpus_digest(path: str | Path) -> str:
     with _reading(Path(path)):
         digest = hashlib.sha256()
         for file, stem, _ in _sources(Path(path)):
-            with file.open("rb") as stream:
-                digest.update(f"{stem} {file.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+            digest.update(f"{stem} {file.name} {sha256(file)}\n".encode())
     return digest.hexdigest()
 
 

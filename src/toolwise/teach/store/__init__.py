@@ -4,7 +4,7 @@
     Store.load(folder)                                  a finished run
 
 `store` is the folder, `shards` its files, `rows` the Parquet in them, `journal` what is done, `sealed` small files with
-a checksum, `lock` the one writer, `durable` the bytes that stay.
+a checksum, `lock` the one writer.
 """
 
 from toolwise.teach.store.shards import Kind, ShardInfo, put

@@ -16,8 +16,8 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolwise.core.durable import storage, sync_folder, write_all
 from toolwise.core.errors import StorageUnavailable
-from toolwise.teach.store.durable import storage, sync_folder, write_all
 
 _LENGTH = struct.Struct("<I")
 _HEAD = _LENGTH.size * 2

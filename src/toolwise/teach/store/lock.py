@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 from weakref import WeakSet
 
+from toolwise.core.durable import storage, write_all
 from toolwise.core.errors import InProgress
-from toolwise.teach.store.durable import storage, write_all
 
 
 class Lock:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from toolwise.core import jsonio
+from toolwise.core.durable import storage
 from toolwise.core.errors import BadInput, Corrupt, ToolwiseError
 from toolwise.core.limits import LIMITS
-from toolwise.teach.store.durable import storage
 
 _SEAL = "sha256"
 

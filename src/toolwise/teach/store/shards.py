@@ -18,9 +18,9 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from toolwise.core import jsonio
+from toolwise.core.durable import replace_file, storage
 from toolwise.core.errors import BadInput, Corrupt, ToolwiseError
 from toolwise.teach.records import Augmented, Candidate, Passage
-from toolwise.teach.store.durable import replace_file, storage
 from toolwise.teach.store.rows import from_parquet, to_parquet
 
 Kind = Literal["passages", "scored", "candidates", "augmented"]

@@ -24,10 +24,10 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from toolwise.core import jsonio
+from toolwise.core.durable import TEMPORARY, replace_file, storage, sync_folder
 from toolwise.core.errors import BadInput, Corrupt, SettingsDiffer
 from toolwise.core.limits import LIMITS
 from toolwise.teach.store import shards
-from toolwise.teach.store.durable import TEMPORARY, replace_file, storage, sync_folder
 from toolwise.teach.store.journal import Journal, Recovered, recover
 from toolwise.teach.store.lock import Lock
 from toolwise.teach.store.sealed import read_sealed, seal

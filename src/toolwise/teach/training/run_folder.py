@@ -24,8 +24,8 @@ from typing import Any
 from transformers import TrainerState
 
 from toolwise.core import jsonio
+from toolwise.core.durable import replace_file, sha256, storage, sync_folder, sync_tree
 from toolwise.core.errors import BadInput, ModelUnavailable, SettingsDiffer, StorageUnavailable
-from toolwise.teach.store.durable import replace_file, storage, sync_folder
 from toolwise.teach.store.lock import Lock
 from toolwise.teach.training.trainer import LOG
 
@@ -40,8 +40,8 @@ def folder_fingerprint(folder: Path) -> str:
         raise ModelUnavailable(f"{str(folder)!r} is not a model folder: give one that holds config.json and weights.")
     digest = hashlib.sha256()
     for file in sorted(f for f in folder.iterdir() if f.suffix in _IDENTITY_SUFFIXES and f.is_file()):
-        with storage(file), file.open("rb") as stream:
-            digest.update(f"{file.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+        with storage(file):
+            digest.update(f"{file.name} {sha256(file)}\n".encode())
     return digest.hexdigest()
 
 
@@ -132,7 +132,7 @@ class RunFolder:
                     shutil.copy(file, model / _ADAPTER)
             (model / CARD).write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
             shutil.copy(self.path / LOG, model / LOG)
-            _sync(model)
+            sync_tree(model)
             model.rename(self.out)
             sync_folder(self.out.parent)
             self.close()
@@ -168,14 +168,3 @@ def _whole(checkpoint: Path) -> bool:
 def step_of(checkpoint: Path) -> int:
     """The number of updates behind a checkpoint."""
     return int(checkpoint.name.removeprefix("checkpoint-"))
-
-
-def _sync(folder: Path) -> None:
-    for file in folder.rglob("*"):
-        if file.is_file():
-            descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-    sync_folder(folder)

@@ -18,9 +18,9 @@ from rich.progress import Progress, TaskID
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
+from toolwise.core.durable import replace_file, storage
 from toolwise.core.errors import BadInput
 from toolwise.models.base import ScoreRequest
-from toolwise.teach.store.durable import replace_file, storage
 from toolwise.teach.training.likelihood import Sums, sums
 from toolwise.teach.training.packing import IGNORED
 

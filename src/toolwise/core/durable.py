@@ -1,4 +1,4 @@
-"""Bytes that stay: whole files by rename, synced folders, and the system's refusals as errors of ours.
+"""Bytes that stay: whole files by rename, synced folders, digests, and the system's refusals as errors of ours.
 
 Covered: a crash of the process or the machine at any instant leaves the old file or the new one, never a part of it;
 a full disk, a read-only or a forbidden path end in one clear error and leave nothing half-written behind.
@@ -8,6 +8,7 @@ Not covered: disks that report a sync they did not make, and network file system
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -57,11 +58,29 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable."""
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_tree(folder: Path) -> None:
+    """Make all that stands in a folder durable, whoever wrote it."""
+    for path in (*folder.rglob("*"), folder):
+        if path.is_dir():
+            sync_folder(path)
+        elif path.is_file():
+            with path.open("rb") as stream:
+                os.fsync(stream.fileno())
+
+
+def sha256(file: Path) -> str:
+    """The digest of a file's bytes, 64 hex digits. Raises OSError."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def replace_file(path: Path, data: bytes) -> None:

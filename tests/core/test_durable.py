@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from toolwise.core.durable import replace_file, storage, write_all
 from toolwise.core.errors import BadInput, StorageUnavailable
-from toolwise.teach.store.durable import replace_file, storage, write_all
 
 
 def test_a_full_disk_is_storage_unavailable_and_says_what_to_do() -> None:
