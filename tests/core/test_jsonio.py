@@ -223,3 +223,9 @@ def test_what_is_accepted_the_standard_parser_reads_equally(text):
     except (MalformedCall, InvalidArguments):
         return
     assert json.loads(text) == value
+
+
+def test_the_first_line_of_a_foreign_error_fits_into_a_sentence() -> None:
+    assert jsonio.first_line(OSError("no such\x1b[31m model.\nlong story")) == "no such\\x1b[31m model"
+    assert jsonio.first_line(ValueError()) == ""
+    assert len(jsonio.first_line(ValueError("x" * 10_000))) == LIMITS.message_chars

@@ -83,6 +83,11 @@ def quote(text: str, chars: int = 40) -> str:
     return f'"{printable(text, chars)}"'
 
 
+def first_line(error: BaseException) -> str:
+    """What another package's error says first, without a full stop, as a sentence of ours may end; `""` for nothing."""
+    return printable((str(error).strip().splitlines() or [""])[0].rstrip(" .:"), LIMITS.message_chars)
+
+
 def walk(value: Any) -> Iterator[Any]:
     """`value`, everything inside it, and every key; in no particular order. `value` must hold no cycle."""
     stack = [value]

@@ -62,6 +62,7 @@ class Limits:
     threads: int = 1_024  # of one process; more than machines have cores, and the system's own bound ends the process
 
     # Decoding
+    sampled_tokens: int = 256  # of one proposed call; every sample of every position may become as long
     generated_tokens: int = 128  # of one answer, unless the caller says how many; ten seconds on a CPU
 
 

