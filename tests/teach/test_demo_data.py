@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from datetime import date
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
+from word_tokenizer import Words
 
 from toolwise.core import jsonio
 from toolwise.core.types import Document
@@ -22,18 +22,6 @@ from toolwise.tools.calendar import sentence
 DATA = Path(str(files("toolwise"))) / "data"
 EQUATION = re.compile(r"([0-9(][0-9.,()+x/ -]*) = ([0-9][0-9.]*[0-9])")
 DAY = re.compile(r"\w+day, \w+ \d+, \d{4}")
-
-
-class Words:
-    begin: tuple[int, ...] = ()
-    control: frozenset[int] = frozenset()
-    end: frozenset[int] = frozenset()
-
-    def encode(self, text: str) -> tuple[int, ...]:
-        return tuple(range(len(text.split())))
-
-    def decode(self, ids: Sequence[int]) -> str:
-        raise NotImplementedError
 
 
 @pytest.fixture(scope="module")

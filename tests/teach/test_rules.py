@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from itertools import permutations
@@ -12,25 +12,12 @@ from math import floor
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from word_tokenizer import Words
 
 from toolwise.core.errors import BadInput
 from toolwise.teach.corpus.numbers import numbers
 from toolwise.teach.corpus.rules import always, calculator, calendar, looks_ahead, rule_named
 from toolwise.teach.records import Passage
-
-
-class Words:
-    """One token a word with the space before it."""
-
-    begin: tuple[int, ...] = ()
-    control: frozenset[int] = frozenset()
-    end: frozenset[int] = frozenset()
-
-    def encode(self, text: str) -> tuple[int, ...]:
-        return tuple(range(len(text.split())))
-
-    def decode(self, ids: Sequence[int]) -> str:
-        raise NotImplementedError
 
 
 def passage(text: str, id: str = "d#0", date: str | None = None) -> Passage:
