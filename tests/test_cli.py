@@ -190,7 +190,7 @@ def test_a_text_is_continued(world: World) -> None:
 
 def test_events_are_lines_of_strict_json_that_end_with_a_stop(world: World) -> None:
     shown = invoke("generate", "Three hats cost", "--model", world.model, "--max-tokens", 5, "--json")
-    events = [jsonio.loads(line) for line in shown.splitlines()]
+    events = [jsonio.loads(line) for line in shown.rstrip("\n").split("\n")]
     assert {event["event"] for event in events} <= {"text", "call", "result", "stop"}
     assert [event["reason"] for event in events if event["event"] == "stop"] == ["length"]
     assert events[-1]["sampled"] == 5
