@@ -97,6 +97,9 @@ def generate(
 ) -> Iterator[Event]:
     """Continue `prompt`, yielding events as they happen; the last one is a Stop.
 
+    `context.run_id` is to be this answer's own: in a run that the gate knows already, a call gets the result that the
+    call of the same number got, or is a conflict.
+
     Raises BadInput for an open marker that is not one token of this model, and for a prompt that is longer than the
     model's context, or empty where the model has no BOS; ModelUnavailable for a model that gives no finite numbers. A
     call that fails raises nothing: it is a result.
