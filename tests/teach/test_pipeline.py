@@ -186,3 +186,10 @@ def test_annotating_in_this_process_leaves_its_threads_as_they_were(tmp_path, co
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
+
+
+def test_documents_without_text_make_a_finished_run_without_passages(tmp_path, model):
+    (tmp_path / "empty.jsonl").write_text('{"text": ""}\n{"text": ""}\n')
+    report = annotate(tmp_path / "empty.jsonl", tmp_path / "run", model, settings(tmp_path))
+    assert (report["passages"], report["counts"]) == (0, {})
+    assert load_augmented(tmp_path / "run") == []

@@ -89,12 +89,12 @@ def annotate(
 
 def _write_passages(store: Store, corpus: Path, limit: int | None, tokenizer: Tokenizer, settings: Settings) -> int:
     """Cut the documents and write what is not written yet; the number of shards."""
-    done = store.done("passages")
-    index = 0
-    for index, rows in enumerate(_shards(corpus, limit, tokenizer, settings)):
-        if index not in done:
-            store.write_shard("passages", index, rows)
-    return index + 1
+    done, count = store.done("passages"), 0
+    for rows in _shards(corpus, limit, tokenizer, settings):
+        if count not in done:
+            store.write_shard("passages", count, rows)
+        count += 1
+    return count
 
 
 def _shards(corpus: Path, limit: int | None, tokenizer: Tokenizer, settings: Settings) -> Iterator[list[Passage]]:
