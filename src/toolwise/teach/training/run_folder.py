@@ -27,7 +27,7 @@ from toolwise.core import jsonio
 from toolwise.core.durable import replace_file, sha256, storage, sync_folder, sync_tree
 from toolwise.core.errors import BadInput, ModelUnavailable, SettingsDiffer, StorageUnavailable
 from toolwise.teach.store.lock import Lock
-from toolwise.teach.training.trainer import LOG
+from toolwise.teach.training.trainer import LOG, saving
 
 CARD = "toolwise.json"
 _RUN, _LOCK, _STATE, _MODEL, _ADAPTER = "run.json", "lock", "trainer_state.json", "model", "adapter"
@@ -69,7 +69,7 @@ class RunFolder:
             try:
                 self._open(json.dumps(identity, sort_keys=True, indent=1).encode())
             except BaseException:
-                self.close()
+                self.__exit__()
                 raise
 
     def _open(self, described: bytes) -> None:
@@ -122,7 +122,7 @@ class RunFolder:
     def publish(self, network: Any, tokenizer: Any, card: Mapping[str, Any], adapter: Path | None) -> None:
         """Write the model folder, with the LoRA adapter in `adapter/` where there is one, and give it its name."""
         model = self.path / _MODEL
-        with storage(self.out):
+        with saving(self.out):
             shutil.rmtree(model, ignore_errors=True)
             network.save_pretrained(model)
             tokenizer.save_pretrained(model)
@@ -142,9 +142,12 @@ class RunFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Whatever ended the run: before its first checkpoint there is nothing to go on from, and nothing is left."""
-        if self._lock is not None and not self._checkpoints():
-            shutil.rmtree(self.path, ignore_errors=True)
+        """Whatever ended the run: what is half-written goes, and without a checkpoint to go on from nothing is left."""
+        if self._lock is not None:
+            for half in (self.path / _MODEL, *(c for c in self._checkpoints() if not _whole(c))):
+                shutil.rmtree(half, ignore_errors=True)
+            if not self._checkpoints():
+                shutil.rmtree(self.path, ignore_errors=True)
         self.close()
 
     def close(self) -> None:

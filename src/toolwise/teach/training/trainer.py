@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from rich.progress import Progress, TaskID
+from safetensors import SafetensorError
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from toolwise.core.durable import replace_file, storage
-from toolwise.core.errors import BadInput
+from toolwise.core.errors import BadInput, StorageUnavailable
 from toolwise.models.base import ScoreRequest
 from toolwise.teach.training.likelihood import Sums, sums
 from toolwise.teach.training.packing import IGNORED
@@ -70,6 +72,10 @@ class HeldOutTrainer(Trainer):  # type: ignore[misc]
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         return metrics
 
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        with saving(Path(self.args.output_dir)):
+            super()._save_checkpoint(model, trial)
+
     def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> LambdaLR:
         """Linear warm-up whose first update already counts, then constant or linear down to zero."""
         warmup, decay = int(self.args.get_warmup_steps(num_training_steps)), self._decay
@@ -82,6 +88,18 @@ class HeldOutTrainer(Trainer):  # type: ignore[misc]
 
         self.lr_scheduler = LambdaLR(optimizer or self.optimizer, factor)
         return self.lr_scheduler
+
+
+@contextmanager
+def saving(path: Path) -> Iterator[None]:
+    """`storage` for what libraries write: each reports a disk that refuses in its own way, and none by its number."""
+    with storage(path):
+        try:
+            yield
+        except (RuntimeError, SafetensorError) as error:
+            raise StorageUnavailable(
+                f"cannot store {str(path)!r}; free space or repair the disk and run again: {str(error).splitlines()[0]}"
+            ) from error
 
 
 class Watch(TrainerCallback):  # type: ignore[misc]
