@@ -562,6 +562,18 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
     assert toolwise(*annotating(world, tmp_path / "run")).code == 0
 
 
+def test_training_onto_a_full_disk_leaves_nothing(
+    world: World, toolwise: Toolwise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    done = toolwise("train", world.run, "--out", tmp_path / "out", "--model", world.model, *FEW)
+    refused(done, "storage_unavailable", "free space", exit_code=3)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_page_that_does_not_fit_leaves_the_old_one(
     world: World, toolwise: Toolwise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -636,6 +648,18 @@ def test_an_interrupted_run_says_so_in_a_line_and_goes_on(
     assert shards == [2, 1, 1], "the first shard was not made again"
     wanted = jsonio.loads(invoke("report", world.run, "--json").strip())
     assert jsonio.loads(invoke("report", tmp_path / "run", "--json").strip())["tools"] == wanted["tools"]
+
+
+def test_a_training_that_is_interrupted_at_once_leaves_nothing(
+    world: World, toolwise: Toolwise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("toolwise.teach.training.trainer.HeldOutTrainer.training_step", interrupted)
+    done = toolwise("train", world.run, "--out", tmp_path / "out", "--model", world.model, *FEW)
+    refused(done, "interrupted", "the same command goes on", exit_code=130)
+    assert not list(tmp_path.iterdir())
 
 
 def process(*args: str, stdout: Any) -> subprocess.CompletedProcess[str]:
