@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
+from functools import cache
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
@@ -11,6 +12,7 @@ CASES = tomllib.loads((TESTS / "spec" / "cases.toml").read_text(encoding="utf-8"
 NOW, LATER = CASES["now"], CASES["later"]
 
 
+@cache
 def cited() -> dict[str, set[str]]:
     """Case id -> the test files that cite it with `pytest.mark.case`."""
     found: dict[str, set[str]] = {}

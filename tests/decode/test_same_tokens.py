@@ -41,7 +41,7 @@ class Dictated:
         self.session_opened = PlainSession(self._next, context)
         return self.session_opened
 
-    def _next(self, ids):
+    def _next(self, ids, rows):
         row = np.zeros((1, self._size), dtype=np.float32)
         row[0, self._left.pop(0)] = 9.0
         return row

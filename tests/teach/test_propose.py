@@ -14,7 +14,7 @@ from toolwise.models.scripted import ScriptedModel
 from toolwise.notation.inline import Notation, read_arguments
 from toolwise.teach.config import load_settings
 from toolwise.teach.corpus.numbers import numbers
-from toolwise.teach.expressions import EnumerateProposer, _running_sums, _written_before
+from toolwise.teach.expressions import EnumerateProposer, _running_sums, _written_before, word_start
 from toolwise.teach.prepare import prepare
 from toolwise.teach.prompts import CALCULATOR as PROMPT
 from toolwise.teach.prompts import CALENDAR as CALENDAR_PROMPT
@@ -191,6 +191,14 @@ def test_a_passage_of_nothing_but_numbers_costs_little():
     for index in range(len(before)):
         _running_sums(before[:index], Fraction(50))
     assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize(
+    ("before", "kept"),
+    [("It costs $", "It costs"), ("a change of -", "a change of"), ("pages 10-", "pages 10-"), ("US$", "US"), ("", "")],
+)
+def test_a_call_stands_before_the_sign_and_the_currency_of_a_number_but_not_before_a_dash(before, kept):
+    assert word_start(before + "24", len(before)) == len(kept)
 
 
 def test_expressions_are_enumerated_for_a_tool_that_takes_one_only():

@@ -144,11 +144,12 @@ def brute_force(whole, tokenizer, text, position, body, result):
 
     def loss(z):
         front = list(tokenizer.encode(z)) + list(tokenizer.encode("\n")) if z else []
-        logits = np.asarray(whole(tuple(front + ids)), dtype=np.float64)
+        # the last rows only: the first of them is said before x_i, given all before it
+        logits = np.asarray(whole(tuple(front + ids), len(ids) - position + 1), dtype=np.float64)
         total = 0.0
         for t in range(5):
             if position + t < len(ids):
-                row = logits[len(front) + position + t - 1]  # what is said of x_{i+t} given all before it
+                row = logits[t]
                 log_p = row[ids[position + t]] - row.max() - np.log(np.exp(row - row.max()).sum())
                 total -= max(0.0, 1 - 0.2 * t) / 3 * log_p
         return total

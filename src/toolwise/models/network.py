@@ -87,13 +87,15 @@ class Network:
         self.usage.add(ids.numel() if real is None else real, ids.shape[0] * rows)
         return logits
 
-    def whole(self, ids: Ids) -> Floats:
-        """Logits after every token of one sequence, [len(ids), vocabulary]: no cache, no mask, nothing shared."""
+    def whole(self, ids: Ids, rows: int) -> Floats:
+        """Logits after the last `rows` tokens of one sequence, [rows, vocabulary]: no cache, no mask, nothing shared."""
         self.bounded(len(ids))
+        options: dict[str, Any] = {"logits_to_keep": rows} if self._can_keep else {}
         with torch.inference_mode():
-            logits = self.network(input_ids=torch.tensor([ids], device=self.network.device), use_cache=False).logits
-        self.usage.add(len(ids), len(ids))
-        return np.asarray(logits[0].float().cpu().numpy(), dtype=np.float32)
+            given = torch.tensor([ids], device=self.network.device)
+            logits = self.network(input_ids=given, use_cache=False, **options).logits[0, -rows:]
+        self.usage.add(len(ids), rows)
+        return np.asarray(logits.float().cpu().numpy(), dtype=np.float32)
 
     def bounded(self, tokens: int) -> None:
         """Raises BadInput for a sequence that is longer than the network has positions for."""
@@ -141,7 +143,7 @@ def honours_masks(net: Network) -> bool:
             keys = torch.cat([keys, positions])
             ids = torch.tensor([[branch[step] for branch in branches]])
             packed = net.forward(ids, positions[None], sees[None], keys[None], cache, 2)[0]
-        alone = [net.whole(context[:cut] + branch)[-1] for cut, branch in zip(cuts, branches, strict=True)]
+        alone = [net.whole(context[:cut] + branch, 1)[-1] for cut, branch in zip(cuts, branches, strict=True)]
     except (TypeError, ValueError, RuntimeError, AttributeError, NotImplementedError):
         return False  # the network cannot even be asked this way
     finally:

@@ -1,4 +1,4 @@
-"""The protocol over one function: the logits after every token of one sequence.
+"""The protocol over one function: the logits after the last tokens of one sequence.
 
 Slow and obvious: no cache, no batch, nothing shared. It serves networks that cannot be asked in a faster way, the
 scripted model, and the tests, where every fast path must agree with it.
@@ -15,8 +15,8 @@ from toolwise.models.base import Branch, Context, Floats, Sampling, ScoreRequest
 from toolwise.models.sampling import Tree
 from toolwise.notation.segments import Ids, Tokenizer
 
-#: Logits after every token of one sequence: ids -> [len(ids), vocabulary].
-Whole = Callable[[Ids], Floats]
+#: Logits after each of the last `rows` tokens of one sequence: (ids, rows) -> [rows, vocabulary].
+Whole = Callable[[Ids, int], Floats]
 
 
 class PlainModel:
@@ -34,7 +34,7 @@ class PlainModel:
             before = len(context.head) + len(context.body)
             if before == 0:
                 raise BadInput("Something must stand before the text: an instruction, or the model's BOS.")
-            rows = self._whole(context.ids)[before - 1 :].astype(np.float64)
+            rows = self._whole(context.ids, len(context.ids) - before + 1).astype(np.float64)
             rows = np.exp(rows - rows.max(axis=-1, keepdims=True))
             found.append(np.asarray(rows[:, marker] / rows.sum(axis=-1), dtype=np.float32))
         return found
@@ -48,7 +48,7 @@ class PlainModel:
         paths: list[Ids] = [before + context.text[:cut] for cut in tree.cuts]
         while tree.live:
             paths = [(*paths[parent], token) for parent, token in zip(tree.parents, tree.live, strict=True)]
-            tree.grow(np.stack([self._whole(path)[-1] for path in paths]))
+            tree.grow(np.concatenate([self._whole(path, 1) for path in paths]))
         return tree.branches()
 
     def score(self, requests: Sequence[ScoreRequest]) -> list[Floats]:
@@ -56,7 +56,7 @@ class PlainModel:
         for request in requests:
             if request.start < 1 or request.start >= len(request.ids):
                 raise BadInput("A score request needs a token in front of the first one that is scored.")
-            rows = self._whole(request.ids[:-1])[request.start - 1 :].astype(np.float64)
+            rows = self._whole(request.ids[:-1], len(request.ids) - request.start).astype(np.float64)
             peak = rows.max(axis=-1)
             total = peak + np.log(np.exp(rows - peak[:, None]).sum(axis=-1))
             given = rows[np.arange(len(rows)), list(request.ids[request.start :])]
@@ -89,7 +89,7 @@ class PlainSession:
     def logits(self) -> Floats:
         if not self._ids:
             raise BadInput("A session needs a token before it can say what comes next.")
-        return np.asarray(self._whole(tuple(self._ids))[-1], dtype=np.float32)
+        return np.asarray(self._whole(tuple(self._ids), 1)[-1], dtype=np.float32)
 
     def rewind(self, length: int) -> None:
         if not 0 <= length <= len(self._ids):

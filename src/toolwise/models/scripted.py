@@ -89,9 +89,9 @@ class ScriptedModel(PlainModel):
         self._certainty = certainty
         super().__init__(self._logits, self.tokenizer, Usage())
 
-    def _logits(self, ids: Ids) -> Floats:
-        self.usage.add(len(ids), len(ids))
-        return np.stack([self._next(ids[: i + 1]) for i in range(len(ids))])
+    def _logits(self, ids: Ids, rows: int) -> Floats:
+        self.usage.add(len(ids), rows)
+        return np.stack([self._next(ids[: end + 1]) for end in range(len(ids) - rows, len(ids))])
 
     def _next(self, ids: Ids) -> Floats:
         size = self.tokenizer.size

@@ -83,6 +83,7 @@ class EnumerateProposer:
 _EXPRESSION_BACKWARDS = re.compile(r"[\d.,%$()+*/x×÷−\s-]*+")
 _EXPRESSION_START = re.compile(r"(?<![\w.])[$(\d]")
 _OPERATOR = re.compile(r"([+*/x×÷−-])")
+_BEFORE_NUMBER = re.compile(r" ?(?:[$€£]|(?<!\w)-)*\Z")
 _SIGNS = {"x": "*", "×": "*", "÷": "/", "−": "-"}
 
 
@@ -104,10 +105,12 @@ def _written_before(text: str) -> list[str]:
 
 
 def word_start(text: str, start: int) -> int:
-    """Back from a number over its currency sign and one space: ` $24` is one word, and the call stands before it."""
-    while start > 0 and text[start - 1] in "$€£-":
-        start -= 1
-    return start - 1 if start > 0 and text[start - 1] == " " else start
+    """Back from a number over its sign, currency and one space: ` $24` is one word, and the call stands before it.
+
+    The hyphen of `10-20` is no sign.
+    """
+    before = _BEFORE_NUMBER.search(text, max(0, start - 4), start)
+    return before.start() if before else start
 
 
 def _plain(number: Number) -> str:
