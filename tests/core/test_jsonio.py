@@ -80,6 +80,9 @@ def test_an_integer_of_as_many_digits_as_allowed_is_exact():
     digits = "9" * LIMITS.integer_digits
     assert jsonio.loads("-" + digits) == -int(digits)
     assert jsonio.dumps(int(digits)) == digits
+    for integer in (int(digits) + 1, -int(digits) - 1):
+        with pytest.raises(ResultInvalid, match="integer too long"):
+            jsonio.dumps(integer)
 
 
 @pytest.mark.case("A6")
@@ -229,3 +232,37 @@ def test_the_first_line_of_a_foreign_error_fits_into_a_sentence() -> None:
     assert jsonio.first_line(OSError("no such\x1b[31m model.\nlong story")) == "no such\\x1b[31m model"
     assert jsonio.first_line(ValueError()) == ""
     assert len(jsonio.first_line(ValueError("x" * 10_000))) == LIMITS.message_chars
+
+
+def sound(value: object, depth: int = 2) -> bool:
+    """The slow, obvious reference of what `loads` asks of a value, for the small bounds of the test below."""
+    match value:
+        case str():
+            return len(value.encode("utf-8", "surrogatepass")) <= 8 and not any(
+                "\ud800" <= c <= "\udfff" for c in value
+            )
+        case list():
+            return depth > 0 and all(sound(item, depth - 1) for item in value)
+        case dict():
+            return depth > 0 and all(sound(item, depth - 1) for pair in value.items() for item in pair)
+    return True
+
+
+@given(
+    st.recursive(
+        st.integers(0, 9) | st.text(st.sampled_from('[{é\\u"😀\ud83d\ude00'), max_size=9),
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text("a[\\é", max_size=9), inner, max_size=2),
+        max_leaves=4,
+    ),
+    st.booleans(),
+)
+@settings(max_examples=400, deadline=None)
+def test_what_is_checked_at_a_glance_is_what_a_walk_over_everything_finds(value, escaped):
+    text = json.dumps(value, ensure_ascii=escaped)
+    value = json.loads(text)  # what an escaped pair of surrogates says is one character
+    try:
+        assert jsonio.loads(text, replace(LIMITS, json_depth=2, string_bytes=8)) == value
+        accepted = True
+    except (MalformedCall, InvalidArguments):
+        accepted = False
+    assert accepted == sound(value)

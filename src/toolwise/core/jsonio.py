@@ -15,6 +15,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from toolwise.core.errors import InvalidArguments, MalformedCall, ResultInvalid, ToolwiseError
@@ -23,6 +24,7 @@ from toolwise.core.limits import LIMITS, Limits
 # A string, closed or not, or a bracket. Possessive, so that no input makes it backtrack.
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 
 
 def loads(text: str | bytes, limits: Limits = LIMITS) -> Any:
@@ -35,20 +37,16 @@ def loads(text: str | bytes, limits: Limits = LIMITS) -> Any:
     if _deeper_than(limits.json_depth, text):
         raise MalformedCall(f"too deep: nest at most {limits.json_depth} objects and lists")
     try:
-        value = json.loads(
-            text,
-            object_pairs_hook=_object,
-            parse_constant=_constant,
-            parse_float=_float,
-            parse_int=_integer_within(limits.integer_digits),
-        )
+        value = _decoder(limits.integer_digits).decode(text)
     except json.JSONDecodeError as error:
         raise MalformedCall(f"not JSON: {error.msg.lower()} at character {error.pos}") from None
     except RecursionError:  # a caller may have raised the depth beyond what the parser's own stack holds
         raise MalformedCall("too deep: nest fewer objects and lists") from None
-    for item in walk(value):
-        if isinstance(item, str):
-            check_text(item, InvalidArguments, limits.string_bytes)
+    # Only a surrogate, an escape that may write one, or a long text can make a string in it wrong.
+    if "\\u" in text or len(text) * 4 > limits.string_bytes or _has_surrogate(text):
+        for item in walk(value):
+            if isinstance(item, str):
+                check_text(item, InvalidArguments, limits.string_bytes)
     return value
 
 
@@ -58,8 +56,7 @@ def dumps(value: Any, limits: Limits = LIMITS) -> str:
     Raises ResultInvalid for whatever is not finite, bounded JSON: NaN, sets, objects, keys that are no strings,
     unpaired surrogates, integers over `limits.integer_digits`, cycles, nesting over `limits.json_depth`.
     """
-    checked = plain(value, ResultInvalid, limits.json_size, limits)
-    return json.dumps(checked, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return _CANONICAL.encode(plain(value, ResultInvalid, limits.json_size, limits))
 
 
 def pretty(value: Any, limits: Limits = LIMITS) -> str:
@@ -75,6 +72,8 @@ def fingerprint(value: Any) -> str:
 def printable(text: str, chars: int) -> str:
     """`text` as a message may show it: cut to so many characters, what does not print written as an escape."""
     shown = text if len(text) <= chars else text[: chars - 1] + "…"
+    if shown.isprintable():
+        return shown
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
 
 
@@ -146,10 +145,24 @@ def plain(value: Any, refuse: type[ToolwiseError], size: int, limits: Limits = L
 
 def check_text(text: str, refuse: type[ToolwiseError], most_bytes: int | None = None) -> None:
     """Raises `refuse` unless `text` can be encoded as UTF-8, and in at most so many bytes."""
-    if _SURROGATE.search(text):
+    if _has_surrogate(text):
         raise refuse("unpaired surrogate: send whole characters")
     if most_bytes is not None and len(text) * 4 > most_bytes and len(text.encode()) > most_bytes:
         raise refuse(f"string too long: send at most {most_bytes} bytes")
+
+
+def _has_surrogate(text: str) -> bool:
+    return not text.isascii() and _SURROGATE.search(text) is not None
+
+
+@lru_cache(maxsize=16)
+def _decoder(integer_digits: int) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        object_pairs_hook=_object,
+        parse_constant=_constant,
+        parse_float=_float,
+        parse_int=_integer_within(integer_digits),
+    )
 
 
 def _decoded(text: str | bytes) -> str:
@@ -165,6 +178,8 @@ def _decoded(text: str | bytes) -> str:
 
 
 def _deeper_than(depth: int, text: str) -> bool:
+    if text.count("[") + text.count("{") <= depth:  # those inside strings too: only then must they be told apart
+        return False
     level = 0
     for match in _STRING_OR_BRACKET.finditer(text):
         first = text[match.start()]
@@ -211,6 +226,7 @@ def _number(value: int | float, refuse: type[ToolwiseError], limits: Limits) -> 
         if not math.isfinite(value):
             raise refuse("number out of range: NaN and infinity are not JSON")
         return float(value)
-    if abs(value) >= 10**limits.integer_digits:
+    digits = limits.integer_digits
+    if value.bit_length() > 3 * digits and abs(value) >= 10**digits:  # a digit is more than three bits
         raise refuse(f"integer too long: at most {limits.integer_digits} digits")
     return int(value)

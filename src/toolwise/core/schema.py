@@ -120,11 +120,12 @@ class Validator:
         values = 0
         for item in jsonio.walk(checked):
             values += 1
-            _check_properties(item, limits)
             if isinstance(item, str):
                 jsonio.check_text(item, InvalidArguments, limits.string_bytes)
                 if "\0" in item:
                     raise InvalidArguments("NUL character: leave it out")
+            elif isinstance(item, dict):
+                _check_properties(item, limits)
         if not self._compiled.is_valid(checked):
             problems = (text for error in self._errors(checked, values) for text in _problems(error))
             raise InvalidArguments("; ".join(islice(problems, 3)))
