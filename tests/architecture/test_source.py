@@ -254,8 +254,8 @@ def test_a_list_of_public_names_is_exact(file: Path) -> None:
 
 
 @cache
-def declared() -> tuple[frozenset[str], frozenset[str]]:
-    """Packages that may be imported: those of the core, and those of the core and every extra but `dev`."""
+def declared() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    """Packages that may be imported: the core's; with the extras that need no torch; with every extra but `dev`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     owners = {package: {normal(name) for name in names} for package, names in packages_distributions().items()}
 
@@ -263,9 +263,10 @@ def declared() -> tuple[frozenset[str], frozenset[str]]:
         wanted = {normal(re.split(r"[<>=!~;\[ ]", requirement)[0]) for requirement in requirements}
         return frozenset(package for package, names in owners.items() if names & wanted)
 
-    extras = [packages(listed) for extra, listed in project["optional-dependencies"].items() if extra != "dev"]
+    extras = {extra: packages(listed) for extra, listed in project["optional-dependencies"].items() if extra != "dev"}
     core = packages(project["dependencies"])
-    return core, core.union(*extras)
+    light = core.union(*(own for extra, own in extras.items() if extra != "teach"))
+    return core, light, core.union(*extras.values())
 
 
 def normal(distribution: str) -> str:
@@ -275,11 +276,12 @@ def normal(distribution: str) -> str:
 @pytest.mark.parametrize("file", FILES, ids=IDS)
 def test_every_package_that_is_imported_is_declared(file: Path) -> None:
     """What is there only because something else brought it goes when that something changes its mind."""
-    core, every = declared()
-    allowed = core if floor(module_name(file)) in LIGHT else every
+    core, light, every = declared()
+    lower = floor(module_name(file)) in LIGHT
     strange = {
         f"line {node.lineno}: {full}"
         for node, _, full in imported_names(file)
+        for allowed in [every if not lower else light if node.col_offset else core]  # an extra only where it is used
         if full.split(".")[0] not in {"toolwise", *sys.stdlib_module_names, *allowed}
     }
     assert not strange, f"{file.name} imports what pyproject.toml does not name: {strange}"
@@ -290,7 +292,7 @@ def test_only_heavy_packages_are_imported_inside_functions(file: Path) -> None:
     """An import inside a function hides a dependency, so only what is optional and slow to load may hide."""
     if floor(module_name(file)) in ("__init__", "cli", "__main__"):  # they load what is needed, when it is needed
         return
-    core, every = declared()
+    core, _, every = declared()
     may_hide = (every - core) | {"fcntl", "resource"}  # the last two are not on every system
     hidden = {
         f"line {node.lineno}: {full}"
