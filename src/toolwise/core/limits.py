@@ -58,6 +58,21 @@ class Limits:
     # Settings and training
     settings_bytes: int = 64 * 1024  # of a settings file; every setting there is takes some 2 KB
     trained_texts: int = 10_000_000  # steps times batch of one training, whose order is held; the paper's is 256,000
+    # Confined helpers: files, addresses and databases that a model's words choose
+    path_bytes: int = 1_024  # of a path below a root; what tools keep is a few folders deep
+    file_bytes: int = 8 * 1024 * 1024  # one file, read or written, which a tool holds whole
+    folder_names: int = 10_000  # of one listing; more no model reads
+    url_chars: int = 8_192  # what servers are asked to accept (RFC 9110, 4.1)
+    redirects: int = 5  # a page that moved and changed to https takes two
+    fetch_seconds: float = 8.0  # all hops together; below call_seconds, so that the tool can still answer
+    response_bytes: int = 4 * 1024 * 1024  # of a body, decoded; pages are long before a tool cuts them
+    query_chars: int = 16 * 1024  # of one SQL statement, its parameters not counted
+    query_rows: int = 1_000  # of one answer; more belongs into the query, as count() or LIMIT
+    query_bytes: int = 1024 * 1024  # of one answer and of any value on the way; what is kept of a result
+    query_steps: int = 20_000_000  # of SQLite's machine; about two seconds, a table of a million rows read through
+    query_seconds: float = 5.0  # of one query; below call_seconds
+    like_chars: int = 100  # of a LIKE or GLOB pattern, whose cost is a power of its wildcards
+
 
     threads: int = 1_024  # of one process; more than machines have cores, and the system's own bound ends the process
 
