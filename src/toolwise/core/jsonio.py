@@ -114,26 +114,26 @@ def plain(value: Any, refuse: type[ToolwiseError], size: int, limits: Limits = L
         if left < 0:
             raise refuse(f"too large: keep it under {size} characters")
 
-    def text_of(text: str) -> str:
+    def text_of(text: Any) -> str:
+        if not isinstance(text, str):
+            raise refuse("a key is not a string: use strings as keys")
         spend(len(text))
         check_text(text, refuse)
         return str.__str__(text)  # the characters of a `str` enum, not its name
 
     def copy(item: Any, depth: int) -> Any:
         spend(1)
-        if item is None or isinstance(item, bool):
-            return item
         if isinstance(item, str):
             return text_of(item)
+        if item is None or isinstance(item, bool):
+            return item
         if isinstance(item, int | float):
             return _number(item, refuse, limits)
         if depth >= limits.json_depth:
             raise refuse(f"too deep: nest at most {limits.json_depth} objects and lists, without cycles")
         if isinstance(item, list | tuple):
             return [copy(part, depth + 1) for part in item]
-        if isinstance(item, Mapping):
-            if not all(isinstance(key, str) for key in item):
-                raise refuse("a key is not a string: use strings as keys")
+        if isinstance(item, dict | Mapping):
             return {text_of(key): copy(part, depth + 1) for key, part in item.items()}
         raise refuse(f"not JSON: a value has the type {quote(type(item).__name__)}")
 
