@@ -5,6 +5,7 @@ import os
 import socket
 import stat
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -227,20 +228,23 @@ def test_a_reader_sees_the_old_file_or_the_new_one_and_never_a_part(root: Path) 
     folder = ConfinedFolder(root)
     old, new = b"o" * 300_000, b"n" * 200_000
     folder.write("page", old)
-    seen, done = set(), threading.Event()
+    done = threading.Event()
 
-    def read() -> None:
+    def read() -> set[bytes]:
+        seen = set()
         while not done.is_set():
             seen.add(folder.read("page"))
+        return seen
 
-    reader = threading.Thread(target=read)
-    reader.start()
-    try:
-        for number in range(40):
-            folder.write("page", old if number % 2 else new)
-    finally:
-        done.set()
-        reader.join()
+    with ThreadPoolExecutor() as reading:
+        reader = reading.submit(read)
+        try:
+            for number in range(40):
+                folder.write("page", old if number % 2 else new)
+        finally:
+            done.set()
+        seen = reader.result()
+    assert seen
     assert seen <= {old, new}
     assert folder.names() == ("a", "page")
 

@@ -158,7 +158,7 @@ def _mode_of_replaced(name: bytes, folder: int) -> int | None:
 def _check_file(found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise UnsafeTarget(_REFUSED)
-    if found.st_nlink != 1:
+    if found.st_nlink > 1:  # none, where the file was replaced just after it was opened
         raise UnsafeTarget("The file has another name, which may stand outside: choose another.")
 
 
