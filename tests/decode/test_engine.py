@@ -6,8 +6,8 @@ import pytest
 from toolwise.core.errors import BadInput, ModelUnavailable, ToolFailed
 from toolwise.core.types import CallContext, Effect, Principal
 from toolwise.decode.engine import CallEnded, CallStarted, DecodeSettings, Stop, Text, generate
-from toolwise.gate.audit import Audit
 from toolwise.gate.gate import Gate
+from toolwise.gate.state import open_state
 from toolwise.gate.offline import offline_gate
 from toolwise.models.scripted import END, ScriptedModel, ScriptedTokenizer, follow
 from toolwise.tools.calculator import CALCULATOR
@@ -191,7 +191,7 @@ def test_a_call_that_no_policy_allows_is_denied_and_not_run():
 
 
 def test_without_a_policy_nothing_runs():
-    gate = Gate(Registry([CALCULATOR]), None, audit=Audit(":memory:"))
+    gate = Gate(Registry([CALCULATOR]), None, open_state(":memory:"))
     assert [r.code for r in results(run(ScriptedModel(SUM), "Two hats cost", gate))] == ["denied"]
 
 

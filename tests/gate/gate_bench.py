@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from toolwise.core.limits import LIMITS
@@ -11,14 +12,16 @@ from toolwise.core.types import (
     Call,
     CallContext,
     Effect,
+    Labels,
     Principal,
     Result,
     Tool,
     WrittenCall,
 )
-from toolwise.gate.audit import Audit, Line
+from toolwise.gate.audit import Line
 from toolwise.gate.gate import Gate
 from toolwise.gate.policy import Decision
+from toolwise.gate.state import open_state
 from toolwise.tools.registry import Registry
 
 ANN = CallContext(Principal("ann"), "run-1")
@@ -29,10 +32,12 @@ QUICK = replace(LIMITS, call_seconds=0.5)
 class Allow:
     """Everything, to everybody; what it was asked is kept."""
 
+    version = "1"
+
     def __init__(self) -> None:
         self.asked: list[tuple[Principal, str, dict[str, Any]]] = []
 
-    def decide(self, principal: Principal, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
+    def decide(self, principal: Principal, tool: Tool, arguments: Mapping[str, Any], labels: Labels) -> Decision:
         self.asked.append((principal, tool.name, dict(arguments)))
         return Decision("allow", "test")
 
@@ -43,10 +48,11 @@ def tool(
     effect: Effect = Effect.PURE,
     bounded: bool = True,
     required: tuple[str, ...] = (),
+    declared: Mapping[str, Any] = MappingProxyType({}),
     **properties: Mapping[str, Any],
 ) -> Tool:
     schema = {"type": "object", "properties": properties, "required": [*required], "additionalProperties": False}
-    return Tool(name, "A probe.", schema, effect, run, bounded)
+    return Tool(name, "A probe.", schema, effect, run, bounded, **declared)
 
 
 @dataclass
@@ -60,8 +66,9 @@ class Bench:
     def __post_init__(self) -> None:
         self.ran: list[dict[str, Any]] = []
         counting = tool(lambda **given: self.ran.append(given), to=TEXT, amount={"type": "integer"})
-        self.audit = self.settings.pop("audit", None) or Audit(":memory:")
-        self.gate = Gate(Registry(self.tools or (counting,)), self.policy, audit=self.audit, **self.settings)
+        self.state = self.settings.pop("state", None) or open_state(":memory:")
+        self.gate = Gate(Registry(self.tools or (counting,)), self.policy, self.state, **self.settings)
+        self.audit = self.gate.audit
         self.calls = 0
 
     def call(self, arguments: Mapping[str, Any], name: str = "probe", context: CallContext = ANN) -> Result:

@@ -19,6 +19,7 @@ from toolwise.core.types import (
     Call,
     Effect,
     Integrity,
+    Labels,
     Principal,
     Tool,
     ToolContext,
@@ -58,9 +59,9 @@ def test_arguments_are_copied_before_the_policy_sees_them() -> None:
     given = {"to": "bob"}
 
     class Late(Allow):
-        def decide(self, principal: Principal, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
+        def decide(self, principal: Principal, tool: Tool, arguments: Mapping[str, Any], labels: Labels) -> Decision:
             given["to"] = "eve"
-            return super().decide(principal, tool, arguments)
+            return super().decide(principal, tool, arguments, labels)
 
     bench = Bench(policy=Late())
     bench.call(given)
@@ -80,7 +81,7 @@ def test_only_a_bounded_pure_tool_gives_a_trusted_result() -> None:
         (Effect.PURE, False, Integrity.UNTRUSTED),
         (Effect.READ, True, Integrity.UNTRUSTED),
     ):
-        assert Bench((tool(lambda: 1, effect=effect, bounded=bounded),)).call({}).integrity is label
+        assert Bench((tool(lambda: 1, effect=effect, bounded=bounded),)).call({}).labels.integrity is label
 
 
 def test_an_id_that_is_none_is_the_callers_mistake() -> None:

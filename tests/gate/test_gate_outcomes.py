@@ -21,7 +21,7 @@ from toolwise.core.types import (
     Effect,
     Result,
 )
-from toolwise.gate.audit import Audit
+from toolwise.gate.state import SqliteState
 from toolwise.tools.calculator import CALCULATOR
 
 # Results
@@ -195,66 +195,65 @@ def test_of_three_calls_at_once_the_one_that_hangs_times_out_alone() -> None:
 # Storage
 
 
-def cap(audit: Audit, pages: int) -> None:
-    used = audit.connection.execute("PRAGMA page_count").fetchone()[0]
-    audit.connection.execute(f"PRAGMA max_page_count = {used + pages}")
+def cap(state: SqliteState, pages: int) -> None:
+    used = state.connection.execute("PRAGMA page_count").fetchone()[0]
+    state.connection.execute(f"PRAGMA max_page_count = {used + pages}")
 
 
 @pytest.mark.case("F1")
 @pytest.mark.parametrize("effect", [Effect.READ, Effect.WRITE])
 def test_nothing_runs_when_its_intent_cannot_be_written(effect: Effect, tmp_path: Path) -> None:
-    audit, ran = Audit(tmp_path / "audit.db"), []
-    bench = Bench((tool(lambda to: ran.append(to), effect=effect, to=TEXT),), settings={"audit": audit})
-    cap(audit, 0)
+    state, ran = SqliteState(tmp_path / "state.db"), []
+    bench = Bench((tool(lambda to: ran.append(to), effect=effect, to=TEXT),), settings={"state": state})
+    cap(state, 0)
     result = bench.call({"to": "x" * 10_000})
     assert (result.code, ran) == ("storage_unavailable", [])
     assert result.text.startswith("Error (storage_unavailable): ")
-    cap(audit, 1000)
+    cap(state, 1000)
     assert bench.events == [("refused", "storage_unavailable")]
     assert bench.gate.execute(Call("c1", "probe", {"to": "y"}), ANN).ok
 
 
 @pytest.mark.case("F2")
 def test_after_an_effect_that_could_not_be_recorded_no_other_starts_until_it_is() -> None:
-    audit, ran = Audit(":memory:"), []
+    state, ran = SqliteState(":memory:"), []
 
     def write(to: str) -> str:
         ran.append(to)
         if to == "first":
-            cap(audit, 0)
+            cap(state, 0)
             raise ValueError("x" * 100_000)  # a detail that needs pages
         return to
 
     looks = tool(lambda: "seen", "looks")
-    bench = Bench((tool(write, effect=Effect.WRITE, to=TEXT), looks), settings={"audit": audit})
+    bench = Bench((tool(write, effect=Effect.WRITE, to=TEXT), looks), settings={"state": state})
     assert bench.call({"to": "first"}).code == "outcome_unknown"
     assert bench.call({"to": "second"}).code == "storage_unavailable"
     assert bench.call({}, "looks").text == "seen"
     assert ran == ["first"]
-    cap(audit, 1000)
+    cap(state, 1000)
     assert bench.call({"to": "third"}).ok
     assert ran == ["first", "third"]
     assert ("result", "tool_failed") in bench.events
 
 
 def test_a_look_that_could_not_be_recorded_may_be_repeated() -> None:
-    audit, ran = Audit(":memory:"), []
+    state, ran = SqliteState(":memory:"), []
 
     def look() -> str:
         ran.append("looked")
         if len(ran) == 1:
-            cap(audit, 0)
+            cap(state, 0)
             raise ValueError("x" * 100_000)
         return "seen"
 
-    bench = Bench((tool(look, effect=Effect.READ),), settings={"audit": audit})
+    bench = Bench((tool(look, effect=Effect.READ),), settings={"state": state})
     assert bench.gate.execute(Call("c", "probe", {}), ANN).code == "storage_unavailable"
-    cap(audit, 1000)
+    cap(state, 1000)
     assert bench.gate.execute(Call("c", "probe", {}), ANN).text == "seen"
 
 
-def test_a_log_that_was_closed_stops_everything() -> None:
-    audit = Audit(":memory:", limits=replace(LIMITS, audit_batch=0))
-    audit.close()
-    bench = Bench(settings={"audit": audit})
+def test_a_state_that_was_closed_stops_everything() -> None:
+    bench = Bench(settings={"limits": replace(LIMITS, audit_batch=0)})
+    bench.state.close()
     assert (bench.call({}).code, bench.ran) == ("storage_unavailable", [])

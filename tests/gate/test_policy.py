@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from toolwise.core.types import Effect, Principal, Tool
+from toolwise.core.types import Effect, Labels, Principal, Tool
 from toolwise.gate.policy import OFFLINE, CedarPolicy, Decision, DenyAll
 
 ANN = Principal("ann")
@@ -17,7 +17,7 @@ def tool(name: str = "send", effect: Effect = Effect.WRITE) -> Tool:
 
 
 def decide(text: str, arguments: dict[str, Any] | None = None, **settings: Any) -> Decision:
-    return CedarPolicy.from_text(text).decide(ANN, tool(**settings), arguments or {})
+    return CedarPolicy.from_text(text).decide(ANN, tool(**settings), arguments or {}, Labels())
 
 
 @pytest.mark.case("G4")
@@ -29,9 +29,9 @@ def test_whatever_is_no_usable_policy_denies(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.cedar", empty, broken, binary, tmp_path):
         policy = CedarPolicy.from_file(path)
         assert policy.problem
-        assert policy.decide(ANN, tool(), {}) == Decision("deny", policy.problem)
+        assert policy.decide(ANN, tool(), {}, Labels()) == Decision("deny", policy.problem)
     assert decide("// only a comment").verdict == "deny"
-    assert DenyAll().decide(ANN, tool(), {}).verdict == "deny"
+    assert DenyAll().decide(ANN, tool(), {}, Labels()).verdict == "deny"
 
 
 def test_a_permit_allows_and_is_named() -> None:
@@ -74,8 +74,8 @@ def test_a_constrained_argument_that_is_left_out_is_denied() -> None:
 
 def test_only_this_principal_is_permitted() -> None:
     policy = CedarPolicy.from_text('permit (principal == User::"ann", action, resource);')
-    assert policy.decide(ANN, tool(), {}).verdict == "allow"
-    assert policy.decide(Principal('ann"\n'), tool(), {}).verdict == "deny"
+    assert policy.decide(ANN, tool(), {}, Labels()).verdict == "allow"
+    assert policy.decide(Principal('ann"\n'), tool(), {}, Labels()).verdict == "deny"
 
 
 def test_what_nothing_decides_may_be_asked_about() -> None:

@@ -7,6 +7,7 @@
     │   ├── UnknownTool           unknown_tool
     │   ├── InvalidArguments      invalid_arguments
     │   ├── ToolFailed            tool_failed
+    │   ├── ToolUnavailable       tool_unavailable
     │   └── ResultInvalid         result_invalid
     ├── PolicyFault           a person or a policy decides
     │   ├── Denied                denied
@@ -83,6 +84,13 @@ class ToolFailed(ModelFault):
     code = "tool_failed"
 
 
+class ToolUnavailable(ModelFault):
+    """The tool ran and could not answer now; what it depends on does not answer."""
+
+    code = "tool_unavailable"
+    retryable = True
+
+
 class ResultInvalid(ModelFault):
     """The tool ran and returned something that is not a finite JSON value or text. Its effect stands."""
 
@@ -100,9 +108,13 @@ class Denied(PolicyFault):
 
 
 class ApprovalRequired(PolicyFault):
-    """A person must confirm this call first."""
+    """A person must confirm this call first; `approval` is the id under which to decide."""
 
     code = "approval_required"
+
+    def __init__(self, message: str, approval: str = "") -> None:
+        super().__init__(message)
+        self.approval = approval
 
 
 class ApprovalExpired(PolicyFault):

@@ -40,24 +40,27 @@ class Limits:
     result_chars: int = 16 * 1024  # shown to the model; it also ends up in the context window
     child_memory_bytes: int = 2 * 1024**3  # address space that a child may add
     child_files: int = 64  # open at one time; a tool opens a few
+    child_processes: int = 64  # that one tool may have below it; a pool has one for each core, a fork bomb thousands
+    child_file_bytes: int = 256 * 1024**2  # one file that a tool writes; a report or a download, no disk full
+    warm_children: int = 4  # forked ahead; a burst of so many calls waits for no fork, each holds a few MB
     children: int = 8  # processes of tools at one time; each may add child_memory_bytes
     message_chars: int = 500  # an error's sentence, which the model reads
     id_chars: int = 256  # of a principal, a run or a call; ids are the runtime's and are short
     replays: int = 1_024  # finished calls whose results are kept for a repetition; 64 MB at the very most
-    runs: int = 65_536  # runs whose calls are counted; about 10 MB
+    runs: int = 65_536  # runs whose calls and labels are kept in memory; about 10 MB each
+    calls_per_turn: int = 16  # that one message of a model may ask for; the others are refused
+    attempts: int = 3  # of one call; also crashes after which a call is set aside
+    retry_seconds: float = 0.2  # wait before the second attempt, doubled and jittered from then on
+    lease_seconds: float = 300.0  # after which a call that another machine runs without a deadline counts as lost
+
+    # Approvals
+    approval_seconds: float = 900.0  # a person decides within a quarter of an hour, or is asked again
+    pending_approvals: int = 32  # of one principal at one time; more is a flood, and nobody reads it
 
     # The audit log
     audit_chars: int = 4_096  # kept of the arguments and of a traceback
     audit_batch: int = 256  # lines about calls without effect that wait for one commit
 
-    # Corpora
-    document_bytes: int = 8 * 1024 * 1024  # one document; a longer line is a broken file
-    passage_tokens: int = 256  # context that one proposal sees; prompt and two copies fit small models
-    cached_results: int = 100_000  # of pure tools, in one worker; some 200 bytes each
-
-    # Settings and training
-    settings_bytes: int = 64 * 1024  # of a settings file; every setting there is takes some 2 KB
-    trained_texts: int = 10_000_000  # steps times batch of one training, whose order is held; the paper's is 256,000
     # Confined helpers: files, addresses and databases that a model's words choose
     path_bytes: int = 1_024  # of a path below a root; what tools keep is a few folders deep
     file_bytes: int = 8 * 1024 * 1024  # one file, read or written, which a tool holds whole
@@ -68,11 +71,20 @@ class Limits:
     response_bytes: int = 4 * 1024 * 1024  # of a body, decoded; pages are long before a tool cuts them
     query_chars: int = 16 * 1024  # of one SQL statement, its parameters not counted
     query_rows: int = 1_000  # of one answer; more belongs into the query, as count() or LIMIT
-    query_bytes: int = 1024 * 1024  # of one answer and of any value on the way; what is kept of a result
-    query_steps: int = 20_000_000  # of SQLite's machine; about two seconds, a table of a million rows read through
+    query_bytes: int = 1024 * 1024  # of one answer; what is kept of a result
+    query_value_bytes: int = 128 * 1024  # of any value on the way; instr() of two such takes a tenth of a second
+    query_steps: int = 100_000_000  # of SQLite's machine; a second or two, ten million rows read through
     query_seconds: float = 5.0  # of one query; below call_seconds
     like_chars: int = 100  # of a LIKE or GLOB pattern, whose cost is a power of its wildcards
 
+    # Corpora
+    document_bytes: int = 8 * 1024 * 1024  # one document; a longer line is a broken file
+    passage_tokens: int = 256  # context that one proposal sees; prompt and two copies fit small models
+    cached_results: int = 100_000  # of pure tools, in one worker; some 200 bytes each
+
+    # Settings and training
+    settings_bytes: int = 64 * 1024  # of a settings file; every setting there is takes some 2 KB
+    trained_texts: int = 10_000_000  # steps times batch of one training, whose order is held; the paper's is 256,000
 
     threads: int = 1_024  # of one process; more than machines have cores, and the system's own bound ends the process
 

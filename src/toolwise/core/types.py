@@ -27,6 +27,17 @@ class Tool:
     time and memory for every input that fits the schema; then it runs in this process, otherwise in a child that is
     killed at its deadline. `context_parameter` names the parameter of `run`, if any, that receives a `ToolContext`
     from the gate and is not part of the schema.
+
+    The rest is the author's word too, and each default is the careful one:
+
+    seconds     the tool's own deadline; None means `limits.call_seconds`. No bounded tool can be given one
+    idempotent  to run twice is to run once; such a call may be tried again after a failure that may pass
+    keyed       `run` hands `ToolContext.key` on to a system that runs one key once; then it may be tried again too
+    cost        of one call, in whatever unit the budget counts
+    trusted     results come from the operator (a table of the house), not from whoever wrote a page or a mail
+    private     results hold private data
+    public      what the tool is given leaves the house: a sink
+    resource    tools of one resource exclude each other as readers and writers do; default: each tool is its own
     """
 
     name: str
@@ -36,6 +47,19 @@ class Tool:
     run: Callable[..., Any]
     bounded: bool = False
     context_parameter: str | None = None
+    seconds: float | None = None
+    idempotent: bool = False
+    keyed: bool = False
+    cost: float = 0.0
+    trusted: bool = False
+    private: bool = False
+    public: bool = False
+    resource: str = ""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a call of which nobody knows the outcome may be started again."""
+        return self.effect is not Effect.WRITE or self.idempotent or self.keyed
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +92,43 @@ class Principal:
     id: str
 
 
+class Integrity(StrEnum):
+    """Whether a text may be believed to come from the operator or the user."""
+
+    TRUSTED = "trusted"
+    UNTRUSTED = "untrusted"
+
+
+class Confidentiality(StrEnum):
+    """Whether a text may be shown to anybody."""
+
+    PUBLIC = "public"
+    PRIVATE = "private"
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What is known of a text, and of all that was written under its influence."""
+
+    integrity: Integrity = Integrity.TRUSTED
+    confidentiality: Confidentiality = Confidentiality.PUBLIC
+
+    def __or__(self, other: Labels) -> Labels:
+        """The labels of both together: one untrusted part makes the whole untrusted, one private part private."""
+        untrusted = Integrity.UNTRUSTED in (self.integrity, other.integrity)
+        private = Confidentiality.PRIVATE in (self.confidentiality, other.confidentiality)
+        return Labels(
+            Integrity.UNTRUSTED if untrusted else Integrity.TRUSTED,
+            Confidentiality.PRIVATE if private else Confidentiality.PUBLIC,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """Where a call comes from: who asks, in which run, and on which day it takes place.
+    """Where a call comes from: who asks, in which run, on which day, and what the model had read.
+
+    `labels` says what the caller put into the context (a prompt that holds a private file); what the gate itself gave
+    to this run it knows.
 
     `today` is an ISO date that may be partial (`2023-01-30`, `2023-01`, `2023`), the document's own while teaching
     (`unknown` where it has none); None means the day on which the call runs.
@@ -79,22 +137,20 @@ class CallContext:
     principal: Principal
     run_id: str
     today: str | None = None
+    labels: Labels = Labels()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What the gate tells a tool that asks for it."""
+    """What the gate tells a tool that asks for it.
+
+    `key` is the same for every attempt of one call and for no other call; a `keyed` tool hands it on.
+    """
 
     principal: Principal
     today: str
     seconds: float
-
-
-class Integrity(StrEnum):
-    """Whether the text of a result may be believed to come from the operator."""
-
-    TRUSTED = "trusted"
-    UNTRUSTED = "untrusted"
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +159,7 @@ class Result:
 
     `code` is `ok` or the code of an error; `text` is what the model may read, and says so in words when it is an
     error. `total_bytes` counts what the tool produced and `sha256` is the digest of what was kept, so that a cut can
-    be seen (`truncated`).
+    be seen (`truncated`). `approval` is the id under which a person decides, where one must.
     """
 
     call_id: str
@@ -113,7 +169,8 @@ class Result:
     truncated: bool = False
     total_bytes: int = 0
     sha256: str = ""
-    integrity: Integrity = Integrity.UNTRUSTED
+    labels: Labels = Labels(Integrity.UNTRUSTED)
+    approval: str = ""
 
     @property
     def ok(self) -> bool:

@@ -1,48 +1,58 @@
-"""What happened, one line a transition, in one SQLite file.
+"""What happened, one line a transition, each chained to the one before it.
 
     intent    a call passed every check and starts now
+    retried   an attempt failed in a way that may pass, and the next one starts now
     result    it ended, with this code (also when its result was invalid or its outcome is unknown: it was executed)
+    late      what a call said after its deadline; recorded, never delivered
     refused   it ended before it started, with this code
     replayed  its stored result was given again; nothing ran
+    approved  a person decided, `detail` names who; likewise `rejected`
+    resolved  an operator said what became of a call whose outcome was unknown
 
-Lines are ordered by `sequence`; wall time is for people. How durable a line is follows from the tool's effect:
-`write` lines are on the disk before `append` returns (WAL, synchronous FULL); `read` lines survive the end of the
-process but not a power cut; `pure` and unresolved ones wait in memory, at most `limits.audit_batch` of them, for the
-next line of another kind, a full batch, `rows` or `close`: a killed process loses at most one batch of lines about
-calls that had no effect. While a batch cannot be written, no further line is taken, and so no further call starts.
+Lines are ordered by `sequence`; wall time is for people. `hash` is SHA-256 over the hash of the line before and every
+field of this one: whoever changes, removes or inserts a line breaks the chain from there on, and whoever rewrites the
+whole chain or cuts its end off is found out by a head that was noted elsewhere (`toolwise audit verify --head`).
 
-Covers: threads of one process; several processes writing one file. Not covered: use in a forked child (refused),
-someone who edits the file, redaction of secrets in arguments.
+How durable a line is follows from the tool's effect: `write` lines are on the disk before `append` returns; `read`
+lines survive the end of the process but not a power cut; `pure` and unresolved ones wait in memory, at most
+`limits.audit_batch` of them, for the next line of another kind, a full batch, `rows` or `close`: a killed process loses
+at most one batch of lines about calls that had no effect. While a batch cannot be written, no further line is taken,
+and so no further call starts.
+
+Not covered: someone who rewrites the whole file before anybody noted its head.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from pathlib import Path
 from typing import Literal
 
-from toolwise.core.errors import StorageUnavailable
+from toolwise.core.errors import Corrupt, StorageUnavailable
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Effect
+from toolwise.gate.state import Sql, State
 
-Event = Literal["intent", "result", "refused", "replayed"]
+Event = Literal["intent", "retried", "result", "late", "refused", "replayed", "approved", "rejected", "resolved"]
 
-_EXECUTED = ("intent", "result")
-_WAIT_SECONDS = 5.0  # for another process that is writing the same file
+START = "0" * 64  # what the first line is chained to
+
+_NO_EFFECT = frozenset({"", Effect.PURE.value})
+_OWED = frozenset({"result", "late"})  # of what was executed: kept until it can be written
+_PAGE = 1_000  # lines read at one time
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """One transition of one call; every text bounded and free of lone surrogates by whoever makes it.
 
-    `arguments` are canonical JSON, or the start of the text that did not parse; `fingerprint` is the digest of name and
-    arguments; `detail` is for operators (a traceback), `digest` the SHA-256 of the result that was kept.
+    `arguments` are canonical JSON without secrets, or the start of the text that did not parse; `fingerprint` is the
+    digest of tool and arguments; `detail` is for operators (a traceback), `digest` the SHA-256 of the result that was
+    kept; `labels` say what the model had read when it asked ("untrusted private", or less).
     """
 
     run: str
@@ -53,6 +63,7 @@ class Line:
     effect: str = ""
     arguments: str = ""
     fingerprint: str = ""
+    labels: str = ""
     policy: str = ""
     code: str = ""
     seconds: float = 0.0
@@ -63,105 +74,103 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line with its place in the order of all lines."""
+    """A line with its place in the order of all lines, and the hash that chains it."""
 
     sequence: int
+    hash: str
     line: Line
 
 
 _NAMES = [field.name for field in fields(Line)]
 _values = attrgetter(*_NAMES)
 _COLUMNS = ", ".join(_NAMES)
-_TABLE = f"CREATE TABLE IF NOT EXISTS audit (sequence INTEGER PRIMARY KEY AUTOINCREMENT, {_COLUMNS})"
-_INDEX = "CREATE INDEX IF NOT EXISTS writes ON audit (principal, run, call) WHERE effect = 'write'"
-_INSERT = f"INSERT INTO audit ({_COLUMNS}) VALUES ({', '.join('?' * len(_NAMES))})"  # noqa: S608  names of ours
-_SELECT = f"SELECT sequence, {_COLUMNS} FROM audit ORDER BY sequence"  # noqa: S608
-_WRITTEN = (
-    "SELECT event FROM audit WHERE effect = 'write' AND principal = ? AND run = ? AND call = ?"
-    " AND event IN ('intent', 'result') ORDER BY sequence"
-)
+_TYPED = ", ".join(f"{name} {'DOUBLE PRECISION' if name == 'seconds' else 'TEXT'} NOT NULL" for name in _NAMES)
+_TABLE = f"CREATE TABLE IF NOT EXISTS audit (sequence BIGINT PRIMARY KEY, hash TEXT NOT NULL, {_TYPED})"
+_LAST = "SELECT sequence, hash FROM audit ORDER BY sequence DESC LIMIT 1"
+_INSERT = f"INSERT INTO audit (sequence, hash, {_COLUMNS}) VALUES (?, ?, {', '.join('?' * len(_NAMES))})"  # noqa: S608
+_SELECT = f"SELECT sequence, hash, {_COLUMNS} FROM audit WHERE sequence > ? ORDER BY sequence LIMIT ?"  # noqa: S608
 
 
 class Audit:
-    """The audit log at `path`, or in memory with `":memory:"`. Every method raises StorageUnavailable."""
+    """The audit log in `state`. Every method raises StorageUnavailable."""
 
-    def __init__(self, path: str | Path, *, limits: Limits = LIMITS) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, state: State, *, limits: Limits = LIMITS) -> None:
+        self._state = state
+        self._lock = threading.RLock()
         self._process = os.getpid()
         self._batch = limits.audit_batch
         self._pending: list[Line] = []
-        with _storage():
-            self.connection = sqlite3.connect(
-                path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False
-            )
-            for statement in ("PRAGMA journal_mode = WAL", _TABLE, _INDEX):
-                self.connection.execute(statement)
+        with state.transaction() as sql:
+            sql(_TABLE)
 
-    def append(self, line: Line) -> None:
+    def append(self, line: Line, also: Callable[[Sql], None] | None = None, *, durable: bool = False) -> None:
         """Add the line; when this returns, it is as durable as the effect demands.
 
-        On an error an intent was not added. A result is kept and written before any later line, since what was
-        executed must not be forgotten: until it is written, no call with an effect starts. A refusal is kept while
-        there is room.
+        `also` writes in the same transaction, before the line: both stand or none does. On an error an intent was not
+        added. A result is kept and written before any later line, since what was executed must not be forgotten: until
+        it is written, no call with an effect starts. A refusal is kept while there is room.
         """
-        with self._exclusive():
-            if line.effect not in (Effect.READ, Effect.WRITE) and len(self._pending) < self._batch:
+        if os.getpid() != self._process:  # asked before the lock, which another thread may have held at the fork
+            raise StorageUnavailable("The audit log belongs to the process that opened it; open another one here.")
+        with self._lock:
+            room = len(self._pending) < self._batch
+            if also is None and not durable and line.effect in _NO_EFFECT and room:
                 self._pending.append(line)
                 return
             try:
-                self._write([*self._pending, line], durable=line.effect == Effect.WRITE and line.event in _EXECUTED)
-            except sqlite3.Error:
-                if line.event == "result" or (line.event == "refused" and len(self._pending) < self._batch):
+                self._write([*self._pending, line], also, durable=durable)
+            except StorageUnavailable:
+                if line.event in _OWED or (line.event == "refused" and room):
                     self._pending.append(line)
                 raise
 
-    def written(self, principal: str, run: str, call: str) -> list[str]:
-        """The events of the `write` call of this id, oldest first: empty if it never started."""
-        with self._exclusive():
-            return [event for (event,) in self.connection.execute(_WRITTEN, (principal, run, call))]
+    def rows(self, after: int = 0) -> Iterator[Row]:
+        """Every line behind the sequence number `after`, in order, read page by page."""
+        self.flush()
+        while page := self._state.read(_SELECT, (after, _PAGE)):
+            for sequence, hash, *rest in page:
+                yield Row(sequence, hash, Line(*rest))
+            after = page[-1][0]
 
-    def rows(self) -> list[Row]:
-        """Every line, in order."""
-        with self._exclusive():
-            self._flush()
-            return [Row(sequence, Line(*rest)) for sequence, *rest in self.connection.execute(_SELECT)]
+    def verify(self, head: str = "") -> Row | None:
+        """Follow the whole chain; the last line, or None where there is none.
 
-    def close(self) -> None:
-        """Write what is pending and close the file."""
-        with self._exclusive():
-            self._flush()
-            self.connection.close()
+        Raises Corrupt for the first line that was changed, put in or taken out, and when the chain does not hold
+        `head`, a hash that was noted earlier (so that nothing was rewritten or cut off since).
+        """
+        last, before, found = None, START, not head
+        for row in self.rows():
+            number = last.sequence if last else 0
+            if row.sequence != number + 1 or row.hash != chained(before, row.line):
+                raise Corrupt(f"The audit log was changed at or before line {number + 1}; keep the file for evidence.")
+            last, before, found = row, row.hash, found or row.hash == head
+        if not found:
+            raise Corrupt("The audit log does not hold the head that was noted: its end was cut off or rewritten.")
+        return last
 
-    def _flush(self) -> None:
-        if self._pending:
-            self._write(self._pending)
+    def flush(self) -> None:
+        """Write what waits."""
+        with self._lock:
+            if self._pending:
+                self._write(self._pending, None)
 
-    def _write(self, lines: list[Line], *, durable: bool = False) -> None:
+    def _write(self, lines: list[Line], also: Callable[[Sql], None] | None, *, durable: bool = False) -> None:
         """All of the lines or none; only when they are written is nothing pending any more."""
-        self.connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-        self.connection.execute("BEGIN IMMEDIATE")
-        try:
-            self.connection.executemany(_INSERT, map(_values, lines))
-            self.connection.execute("COMMIT")
-        except BaseException:
-            if self.connection.in_transaction:  # SQLite has often rolled back by itself
-                self.connection.execute("ROLLBACK")
-            raise
+        with self._state.transaction(durable=durable) as sql:
+            if also is not None:
+                also(sql)
+            ((sequence, hash),) = sql(_LAST) or [(0, START)]
+            for line in lines:
+                sequence, hash = sequence + 1, chained(hash, line)
+                sql(_INSERT, (sequence, hash, *_values(line)))
         self._pending = []
 
-    @contextmanager
-    def _exclusive(self) -> Iterator[None]:
-        if os.getpid() != self._process:  # asked before the lock, which another thread may have held at the fork
-            raise StorageUnavailable("The audit log belongs to the process that opened it; open another one here.")
-        with self._lock, _storage():
-            yield
 
-
-@contextmanager
-def _storage() -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, OSError, UnicodeError) as error:
-        raise StorageUnavailable(
-            f"The audit log cannot be used ({type(error).__name__}: {error}); check its disk and its permissions."
-        ) from error
+def chained(before: str, line: Line) -> str:
+    """The hash of a line behind a line with the hash `before`: every field with its length, so that none can move."""
+    digest = hashlib.sha256(before.encode())
+    for value in _values(line):
+        field = str(value).encode()
+        digest.update(b"%d:" % len(field))
+        digest.update(field)
+    return digest.hexdigest()

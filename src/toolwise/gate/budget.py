@@ -1,37 +1,180 @@
-"""How many calls a run may make.
+"""How much a run, a principal and a tool may use: calls, seconds, bytes, cost.
 
-A call is reserved before it starts, atomically, and never given back: an attempt counts even if it fails. Runs that
-were not used for longest are forgotten when there are more than `limits.runs`; forgetting gives a run its whole
-budget again, so a run id must not be reused for other work. Not covered: a crash forgets every count.
+What a call may use at most is reserved before it starts, from every budget that it counts against and in one step, so
+that calls at the same time cannot overdraw one together; what it did not use is given back when it has ended. An
+attempt counts even if it fails. A crash gives nothing back: what was reserved stays used.
+
+`Budgets` counts in memory, for one gate; with a `state` the counts are shared by all that use it, and outlive them.
+In memory, budgets that were not used for longest are forgotten when there are more than `limits.runs`; forgetting gives
+a run its whole budget again, so a run id must not be used again for other work.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, fields, replace
+from typing import Protocol
 
 from toolwise.core.errors import BudgetExceeded
 from toolwise.core.limits import LIMITS, Limits
+from toolwise.core.types import CallContext, Tool
+from toolwise.gate.state import State
 
 
-class Budget:
-    """A number of calls for every run; `calls_per_run=None` means any number (teaching, where the corpus decides)."""
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """What a call uses, or may use."""
 
-    def __init__(self, calls_per_run: int | None = LIMITS.calls_per_run, *, limits: Limits = LIMITS) -> None:
-        self._cap = calls_per_run
-        self._runs = limits.runs
-        self._used: OrderedDict[str, int] = OrderedDict()
+    calls: float = 1
+    seconds: float = 0.0
+    bytes: float = 0
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """The most that may be used; None: any amount."""
+
+    calls: float | None = None
+    seconds: float | None = None
+    bytes: float | None = None
+    cost: float | None = None
+
+
+_NOTHING = Amount(calls=0)
+_UNITS = tuple(field.name for field in fields(Amount))
+Draw = tuple[str, str, float, float]  # whose budget, unit, amount, cap
+
+
+class Counts(Protocol):
+    """Where it is counted what was used."""
+
+    def add(self, draws: Iterable[Draw]) -> Draw | None:
+        """Add every amount, or none of them: then the first that would be over its cap is given back."""
+
+
+class Budgets:
+    """Caps for every run, every principal, and each of some tools (of all their callers together)."""
+
+    def __init__(
+        self,
+        run: Cap | None = None,
+        principal: Cap | None = None,
+        tools: Mapping[str, Cap] | None = None,
+        *,
+        state: State | None = None,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self._run = Cap(calls=limits.calls_per_run) if run is None else run
+        self._principal = principal or Cap()
+        self._tools = dict(tools or {})
+        self._counts: Counts = Counted(limits) if state is None else Stored(state)
+
+    def reserve(self, context: CallContext, tool: Tool, most: Amount) -> Reservation:
+        """Take the most that one attempt may use. Raises BudgetExceeded, and then takes nothing."""
+        user = context.principal.id
+        scopes = (
+            (f"run {len(user)}:{user} {context.run_id}", "This run", self._run),
+            (f"principal {user}", "This user", self._principal),
+            (f"tool {tool.name}", "This tool", self._tools.get(tool.name, Cap())),
+        )
+        reservation = Reservation(self._counts, scopes)
+        reservation.take(most)
+        return reservation
+
+
+class Reservation:
+    """What one call holds of its budgets, until the end of a `with` block; then what it did not use is given back."""
+
+    def __init__(self, counts: Counts, scopes: Iterable[tuple[str, str, Cap]]) -> None:
+        self._counts = counts
+        self._caps = [
+            (scope, name, unit, cap)
+            for scope, name, caps in scopes
+            for unit, cap in zip(_UNITS, astuple(caps), strict=True)
+            if cap is not None
+        ]
+        self._held = self._used = _NOTHING
+
+    def take(self, most: Amount) -> None:
+        """Take so much more, for another attempt. Raises BudgetExceeded, and then takes nothing."""
+        over = self._counts.add(self._draws(most))
+        if over is not None:
+            named = next(name for scope, name, unit, _ in self._caps if (scope, unit) == over[:2])
+            raise BudgetExceeded(f"{named} has used its {over[3]:g} {over[1]}; answer without another call.")
+        self._held = _sum(self._held, most, 1)
+
+    def start(self) -> None:
+        """The call starts: whatever becomes of it, all that is held counts as used until `end` says less."""
+        self._used = self._held
+
+    def end(self, seconds: float, bytes: float) -> None:
+        """The call has ended after so many seconds, with so many bytes."""
+        self._used = replace(self._held, seconds=seconds, bytes=bytes)
+
+    def __enter__(self) -> Reservation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._counts.add(self._draws(_sum(self._used, self._held, -1)))
+
+    def _draws(self, amount: Amount) -> list[Draw]:
+        return [(scope, unit, change, cap) for scope, _, unit, cap in self._caps if (change := getattr(amount, unit))]
+
+
+def _sum(a: Amount, b: Amount, sign: int) -> Amount:
+    return Amount(*(x + sign * y for x, y in zip(astuple(a), astuple(b), strict=True)))
+
+
+class Counted:
+    """In memory."""
+
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self._most = limits.runs
+        self._used: OrderedDict[tuple[str, str], float] = OrderedDict()
         self._lock = threading.Lock()
 
-    def reserve(self, run_id: str) -> None:
-        """Take one call from the run. Raises BudgetExceeded, and then takes nothing."""
-        if self._cap is None:
-            return
+    def add(self, draws: Iterable[Draw]) -> Draw | None:
+        draws = list(draws)
         with self._lock:
-            used = self._used.get(run_id, 0)
-            if used >= self._cap:
-                raise BudgetExceeded(f"This run has used its {self._cap} calls; answer without another one.")
-            self._used[run_id] = used + 1
-            self._used.move_to_end(run_id)
-            if len(self._used) > self._runs:
+            for draw in draws:
+                scope, unit, amount, cap = draw
+                if amount > 0 and self._used.get((scope, unit), 0) + amount > cap:
+                    return draw
+            for scope, unit, amount, _ in draws:
+                self._used[scope, unit] = max(0, self._used.get((scope, unit), 0) + amount)
+                self._used.move_to_end((scope, unit))
+            while len(self._used) > self._most:
                 self._used.popitem(last=False)
+        return None
+
+
+_TABLE = """CREATE TABLE IF NOT EXISTS budgets
+    (scope TEXT NOT NULL, unit TEXT NOT NULL, used DOUBLE PRECISION NOT NULL, PRIMARY KEY (scope, unit))"""
+_ADD = """INSERT INTO budgets (scope, unit, used) VALUES (?, ?, ?)
+    ON CONFLICT (scope, unit) DO UPDATE SET used = budgets.used + excluded.used"""
+
+
+class Stored:
+    """In a state that several processes share."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        with state.transaction() as sql:
+            sql(_TABLE)
+
+    def add(self, draws: Iterable[Draw]) -> Draw | None:
+        draws = list(draws)
+        if not draws:
+            return None
+        with self._state.transaction(durable=False) as sql:
+            for draw in draws:
+                scope, unit, amount, cap = draw
+                found = sql("SELECT used FROM budgets WHERE scope = ? AND unit = ?", (scope, unit))
+                if amount > 0 and (found[0][0] if found else 0) + amount > cap:
+                    return draw
+            for scope, unit, amount, _ in draws:
+                sql(_ADD, (scope, unit, amount))
+        return None

@@ -1,18 +1,17 @@
 """The only place where a call becomes an effect. `Gate.execute` is the whole path of a call, top to bottom.
 
-Covers: every call gets exactly one result and nothing is skipped silently; without a policy, a budget and an audit log
-that work, nothing runs; no effect starts before its intent is durable; no effect happens twice under one call id;
-exception text never reaches the model. Each step lives in the module that it is named after, with what that step does
-not cover. Not covered at all: that a model is not persuaded; only that persuasion has no forbidden effect.
+Covers: every call gets exactly one result and nothing is skipped silently; without a policy, a budget and a state that
+works, nothing runs; no effect starts before its intent is durable; no effect happens twice under one call id;
+exception text and secrets never reach the model. Each step lives in the module that it is named after, with what that
+step does not cover. Not covered at all: that a model is not persuaded; only that persuasion has no forbidden effect.
 """
 
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolwise.core import jsonio
@@ -20,10 +19,9 @@ from toolwise.core.clock import Clock, SystemClock
 from toolwise.core.errors import (
     ApprovalRequired,
     BadInput,
-    Conflict,
+    BudgetExceeded,
     Denied,
     InvalidArguments,
-    LimitExceeded,
     MalformedCall,
     OutcomeUnknown,
     StorageUnavailable,
@@ -31,14 +29,21 @@ from toolwise.core.errors import (
     TruncatedCall,
 )
 from toolwise.core.limits import LIMITS, Limits
-from toolwise.core.types import Call, CallContext, Effect, Integrity, Result, Tool, ToolContext, WrittenCall
-from toolwise.gate import isolate
+from toolwise.core.types import Call, CallContext, Effect, Labels, Result, Tool, ToolContext, WrittenCall
+from toolwise.gate import ledger, telemetry
+from toolwise.gate.approval import Approval, Approvals, view
 from toolwise.gate.audit import Audit, Event, Line
-from toolwise.gate.budget import Budget
-from toolwise.gate.labels import integrity
-from toolwise.gate.ledger import Ledger
+from toolwise.gate.budget import Amount, Budgets, Reservation
+from toolwise.gate.definitions import Definitions
+from toolwise.gate.isolate import Runner, here
+from toolwise.gate.labels import Flow, labels_of, written
 from toolwise.gate.outcome import Outcome, failed
 from toolwise.gate.policy import Decision, DenyAll, Policy
+from toolwise.gate.rates import Rates
+from toolwise.gate.redact import SHOWN, blanked, has_secrets, redacted
+from toolwise.gate.retry import attempts
+from toolwise.gate.slots import Slots
+from toolwise.gate.state import Sql, State
 from toolwise.notation import inline
 from toolwise.tools.registry import Registry
 
@@ -46,35 +51,61 @@ Arguments = dict[str, Any]
 _CLOCK = SystemClock()
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A call that was read, validated and authorised: all that is needed to run it and to say how it ended."""
+
+    context: CallContext
+    tool: Tool
+    arguments: Arguments
+    secrets: tuple[str, ...]
+    entry: ledger.Entry
+
+
 class Gate:
-    """Runs the tools of `registry` for those whom `policy` allows (None: nobody). Threads may share a gate."""
+    """Runs the tools of `registry` for those whom `policy` allows (None: nobody). Threads may share a gate.
+
+    `state` holds the audit log, the ledger of calls with an effect, approvals and labels; processes that share it share
+    them all. `definitions` pins tools whose descriptions come from elsewhere. `close` ends the tools' processes.
+    """
 
     def __init__(
         self,
         registry: Registry,
         policy: Policy | None,
+        state: State,
         *,
-        audit: Audit,
-        budget: Budget | None = None,
+        budgets: Budgets | None = None,
+        rates: Rates | None = None,
+        definitions: Definitions | None = None,
         limits: Limits = LIMITS,
         clock: Clock = _CLOCK,
         notation: inline.Notation = inline.PLAIN,
     ) -> None:
+        self._runner = Runner(registry.values(), limits, clock)  # early: its processes are copies of this one
         self._registry = registry
         self._policy = DenyAll() if policy is None else policy
-        self._audit = audit
-        self._budget = Budget(limits.calls_per_run, limits=limits) if budget is None else budget
+        self._budgets = Budgets(limits=limits) if budgets is None else budgets
+        self._rates = Rates() if rates is None else rates
+        self._definitions = definitions
         self._limits = limits
         self._clock = clock
         self._notation = notation
-        self._ledger = Ledger(limits)
-        self._slots = threading.BoundedSemaphore(limits.children)
+        self._secretive = frozenset(name for name, tool in registry.items() if has_secrets(tool.parameters))
+        self._slots = Slots(limits)
+        self._flow = Flow(state, limits)
+        self._memory = ledger.Memory(limits)
+        self.ledger = ledger.Durable(state, clock, limits)
+        self.audit = Audit(state, limits=limits)
+        self.approvals = Approvals(state, self.audit, clock, limits)
+        if definitions is not None:
+            definitions.meet(registry.values())
 
     def execute(self, call: Call | WrittenCall, context: CallContext) -> Result:
         """The one result of the call, whatever happens; an error is a result whose text says so in words.
 
         `call.id` is the runtime's, never the model's: the same id and call in one run gets the stored result again.
-        Raises BadInput for an id that is empty, longer than `limits.id_chars`, or that cannot be encoded.
+        Raises BadInput for an id that is empty, longer than `limits.id_chars`, or that does not print.
         """
         started = self._clock.monotonic()
         line = self._opened(call, context)
@@ -82,24 +113,35 @@ class Gate:
             name, read = self._parse(call)
             tool = self._registry.resolve(name)
             line = replace(line, tool=tool.name, effect=tool.effect.value)
+            self._pinned(tool)
             arguments = read(tool)
             self._registry.validator(name).validate(arguments)
-            line = self._identified(line, arguments)
-            decision = self._authorise(context, tool, arguments)
-            line = replace(line, policy=decision.policy)
-            self._confirm(decision)
-            with self._ledger.claim((line.principal, line.run, line.call), line.fingerprint) as claim:
-                if claim.result is not None:
-                    return self._replayed(line, claim.result, started)
-                self._never_twice(line)
-                self._budget.reserve(context.run_id)
-                with self._slot(tool):
-                    self._append(line, started, event="intent")
-                    outcome = isolate.run(tool, arguments, self._told(context), self._limits, self._clock)
-                    claim.result = self._recorded(line, tool, outcome, started)
-                    return claim.result
+            line, checked, shown = self._identified(line, context, tool, arguments)
+            line, decision = self._authorised(line, checked)
+            earlier = self._ledger(tool).find(checked.entry)
+            if earlier is not None:
+                return self._replayed(line, checked, earlier, started)
+            approval = self._confirmed(line, checked, decision, shown)
+            with self._budgets.reserve(context, tool, self._most(tool)) as held, self._slots.take(tool):
+                self._rates.hit(context.principal, tool)
+                with self._begun(line, checked, approval, started):
+                    outcome = self._run(line, checked, held, started)
+                    return self._recorded(line, checked, outcome, started)
         except ToolwiseError as refusal:
             return self._refused(line, refusal, started)
+
+    def refuse(self, call: Call | WrittenCall, context: CallContext, refusal: ToolwiseError) -> Result:
+        """The result of a call that is refused before anything is read of it."""
+        return self._refused(self._opened(call, context), refusal, self._clock.monotonic())
+
+    def tool_of(self, call: Call | WrittenCall) -> Tool:
+        """The tool that a call names. Raises MalformedCall, TruncatedCall, InvalidArguments, UnknownTool."""
+        return self._registry.resolve(self._parse(call)[0])
+
+    def close(self) -> None:
+        """End the tools' processes and write what waits. The state is the caller's to close."""
+        self._runner.close()
+        self.audit.flush()
 
     # The steps, in their order
 
@@ -107,13 +149,13 @@ class Gate:
         """What the audit log will say of this call; it is filled in as it becomes known."""
         most = self._limits.id_chars
         for identity in (context.run_id, call.id, context.principal.id):
-            if not 0 < len(identity) <= most:
-                raise BadInput(f"Give principal, run and call an id of 1 to {most} characters.")
-            jsonio.check_text(identity, BadInput)
+            if not 0 < len(identity) <= most or not identity.isprintable():
+                raise BadInput(f"Give principal, run and call an id of 1 to {most} characters that print.")
         line = Line(context.run_id, call.id, context.principal.id)
         if isinstance(call, Call):
             return replace(line, tool=jsonio.printable(call.name, self._limits.name_chars))
-        return replace(line, arguments=jsonio.printable(call.text, self._limits.audit_chars))
+        text = SHOWN if self._secretive else call.text  # until it is read, nobody knows which part is secret
+        return replace(line, arguments=jsonio.printable(text, self._limits.audit_chars))
 
     def _parse(self, call: Call | WrittenCall) -> tuple[str, Callable[[Tool], Arguments]]:
         """The name, and a function that gives a private copy of the arguments once the tool is known."""
@@ -132,67 +174,129 @@ class Gate:
                 return name, lambda tool: arguments
         raise MalformedCall('A call is an object with exactly "name" (a string) and "arguments" (an object).')
 
-    def _identified(self, line: Line, arguments: Arguments) -> Line:
+    def _pinned(self, tool: Tool) -> None:
+        if self._definitions is not None:
+            self._definitions.check(tool, self._registry.hash_of(tool.name))
+
+    def _identified(
+        self, line: Line, context: CallContext, tool: Tool, arguments: Arguments
+    ) -> tuple[Line, Checked, Arguments]:
+        """The line with digest and arguments, the call, and the arguments as they may be shown: without secrets."""
         try:
             canonical = jsonio.dumps(arguments, self._limits)
         except ToolwiseError as error:
             raise InvalidArguments(str(error)) from None
-        digest = hashlib.sha256(f"{line.tool} {canonical}".encode()).hexdigest()
-        return replace(line, arguments=jsonio.printable(canonical, self._limits.audit_chars), fingerprint=digest)
+        shown, secrets = redacted(arguments, tool.parameters) if tool.name in self._secretive else (arguments, ())
+        digest = hashlib.sha256(f"{tool.name} {canonical}".encode()).hexdigest()
+        told = jsonio.dumps(shown, self._limits) if secrets else canonical
+        line = replace(line, arguments=jsonio.printable(told, self._limits.audit_chars), fingerprint=digest)
+        entry = ledger.Entry(
+            principal=line.principal,
+            run=line.run,
+            call=line.call,
+            tool=tool.name,
+            fingerprint=digest,
+            repeatable=tool.repeatable,
+            seconds=None if here(tool) else self._seconds(tool),
+        )
+        return line, Checked(context, tool, arguments, secrets, entry), shown
 
-    def _authorise(self, context: CallContext, tool: Tool, arguments: Arguments) -> Decision:
+    def _authorised(self, line: Line, checked: Checked) -> tuple[Line, Decision]:
+        """The line with what decided and what the model had read, and the decision, which is no denial."""
+        most = self._limits.message_chars
+        labels = self._flow.of(checked.context)
         try:
-            decision = self._policy.decide(context.principal, tool, arguments)
-            return replace(decision, policy=jsonio.printable(decision.policy, self._limits.message_chars))
+            decision = self._policy.decide(checked.context.principal, checked.tool, checked.arguments, labels)
+            decision = replace(decision, policy=jsonio.printable(decision.policy, most))
         except Exception as error:  # noqa: BLE001  whatever a policy raises, it has not allowed the call
-            return Decision("deny", jsonio.printable(f"the policy failed: {error!r}", self._limits.message_chars))
+            decision = Decision("deny", jsonio.printable(f"the policy failed: {error!r}", most))
+        return replace(line, policy=decision.policy, labels=written(labels)), decision
 
-    def _confirm(self, decision: Decision) -> None:
+    def _confirmed(self, line: Line, checked: Checked, decision: Decision, shown: Arguments) -> Approval | None:
+        """The approval of a person, where the policy asks for one."""
         if decision.verdict == "ask":
-            raise ApprovalRequired("A person must confirm this call before it can run.")
+            tool = checked.tool
+            text = view(tool.name, tool.effect.value, line.principal, shown, self._limits)
+            return self.approvals.confirm(line, text, self._registry.hash_of(tool.name), self._policy.version)
         if decision.verdict != "allow":
             raise Denied("No policy allows this call: do without it.")
-
-    def _never_twice(self, line: Line) -> None:
-        """The ledger forgets; a write that the audit log knows to have been started is never started again."""
-        events = self._audit.written(line.principal, line.run, line.call) if line.effect == Effect.WRITE else []
-        if "result" in events:
-            raise Conflict("This call id was executed before and its result is no longer kept: do not repeat it.")
-        if events:
-            raise OutcomeUnknown("This call was started before and may have had its effect: do not repeat it.")
+        return None
 
     @contextmanager
-    def _slot(self, tool: Tool) -> Iterator[None]:
-        """A place among the `limits.children` processes that may run at one time; what runs here needs none."""
-        if isolate.here(tool):
-            yield
-            return
-        if not self._slots.acquire(timeout=self._limits.call_seconds):
-            raise LimitExceeded("Too many tools are running: try again later.")
+    def _begun(self, line: Line, checked: Checked, approval: Approval | None, started: float) -> Iterator[None]:
+        """The call is taken, its approval used up and its intent written, in one transaction; then it may run."""
+        taken = self._ledger(checked.tool)
+
+        def take(sql: Sql | None) -> None:
+            taken.begin(checked.entry, sql)
+            if approval is not None and sql is not None:
+                self.approvals.use(approval, sql)
+
         try:
+            if checked.tool.effect is Effect.WRITE or approval is not None:
+                self._append(line, started, event="intent", also=take)
+            else:
+                take(None)
+                self._append(line, started, event="intent")
             yield
         finally:
-            self._slots.release()
+            taken.leave(checked.entry)
 
-    def _told(self, context: CallContext) -> ToolContext:
+    def _run(self, line: Line, checked: Checked, held: Reservation, started: float) -> Outcome:
+        """What the tool gave, tried again where that does no harm, all within one deadline."""
+        tool, context = checked.tool, checked.context
         today = context.today or self._clock.now().date().isoformat()
-        return ToolContext(context.principal, today, self._limits.call_seconds)
+        held.start()
+
+        def attempt(seconds: float) -> Outcome:
+            told = ToolContext(context.principal, today, seconds, checked.entry.key)
+            return self._runner.run(tool, checked.arguments, told)
+
+        def again(outcome: Outcome) -> bool:
+            try:
+                held.take(self._most(tool))
+                self._append(replace(line, code=outcome.code), started, event="retried")
+            except (BudgetExceeded, StorageUnavailable):
+                return False
+            return True
+
+        before = self._clock.monotonic()
+        outcome = attempts(attempt, tool, self._seconds(tool), again, self._limits, self._clock)
+        held.end(self._clock.monotonic() - before, outcome.total_bytes)
+        return outcome
 
     # The three ways to end: executed, refused, replayed
 
-    def _recorded(self, line: Line, tool: Tool, outcome: Outcome, started: float) -> Result:
-        """What the tool gave, capped and labelled, once the audit log has it."""
-        if tool.effect is Effect.WRITE and not outcome.answered:
+    def _recorded(self, line: Line, checked: Checked, outcome: Outcome, started: float) -> Result:
+        """What the tool gave, capped and labelled, once ledger and audit log have it."""
+        tool, late = checked.tool, outcome.late
+        writes = tool.effect is Effect.WRITE
+        if writes and not outcome.answered:
             outcome = replace(outcome, code=OutcomeUnknown.code, text=f"It may have had its effect. {outcome.text}")
-        result = self._result(line, outcome, started, integrity(tool))
+        result = self._result(line, checked, outcome, started)
+        kept = result if late is None else self._result(line, checked, late, started)
+        end: ledger.End = "late" if late is not None else "unknown" if result.code == OutcomeUnknown.code else "done"
+        taken = self._ledger(tool)
         try:
-            told = replace(line, code=result.code, digest=result.sha256, detail=outcome.detail)
-            self._append(told, started, event="result")
+            said = replace(
+                line,
+                code=result.code,
+                digest=result.sha256,
+                detail=blanked(outcome.detail, checked.secrets).replace("\0", "\\0"),
+            )
+            if writes:
+                self._append(
+                    said, started, event="result", also=lambda sql: taken.finish(checked.entry, kept, end, sql)
+                )
+            else:
+                self._append(said, started, event="result")
+                taken.finish(checked.entry, kept, end)
+            if late is not None:
+                self._append(replace(line, code=kept.code, digest=kept.sha256), started, event="late")
         except StorageUnavailable as error:
             lost = OutcomeUnknown("The call was executed, but no record of it could be kept: do not repeat it.")
-            outcome = failed(lost if tool.effect is Effect.WRITE else error, self._limits)
-            return self._result(line, outcome, started)
-        return result
+            return self._error(line, lost if writes else error, started)
+        return self._released(line, checked, result, started)
 
     def _refused(self, line: Line, refusal: ToolwiseError, started: float) -> Result:
         """Nothing ran. A refusal that cannot be recorded says so: the operator has to act before the model does."""
@@ -200,27 +304,66 @@ class Gate:
             self._append(replace(line, code=refusal.code), started, event="refused")
         except StorageUnavailable as error:
             refusal = error
-        return self._result(line, failed(refusal, self._limits), started)
+        return self._error(line, refusal, started)
 
-    def _replayed(self, line: Line, earlier: Result, started: float) -> Result:
+    def _replayed(self, line: Line, checked: Checked, earlier: Result, started: float) -> Result:
         self._append(replace(line, code=earlier.code, digest=earlier.sha256), started, event="replayed")
-        return earlier
+        return self._released(line, checked, earlier, started)
 
-    def _result(self, line: Line, outcome: Outcome, started: float, label: Integrity = Integrity.UNTRUSTED) -> Result:
-        kept = outcome.text.encode()
+    def _released(self, line: Line, checked: Checked, result: Result, started: float) -> Result:
+        """The result, once its labels stay with the run: nobody reads what is not labelled."""
+        try:
+            self._flow.add(checked.context, result.labels)
+        except StorageUnavailable as error:
+            return self._error(line, error, started)
+        return result
+
+    def _result(self, line: Line, checked: Checked, outcome: Outcome, started: float) -> Result:
+        text = blanked(outcome.text, checked.secrets)
+        kept = text.encode()
         ok = outcome.code == "ok"
-        shown = outcome.text[: self._limits.result_chars] if ok else f"Error ({outcome.code}): {outcome.text}"
+        shown = text[: self._limits.result_chars] if ok else f"Error ({outcome.code}): {text}"
         return Result(
             call_id=line.call,
             code=outcome.code,
             text=shown,
             seconds=self._clock.monotonic() - started,
-            truncated=ok and (outcome.total_bytes > len(kept) or len(outcome.text) > len(shown)),
+            truncated=ok and (outcome.total_bytes > len(outcome.text.encode()) or len(text) > len(shown)),
             total_bytes=outcome.total_bytes if ok else len(kept),
             sha256=hashlib.sha256(kept).hexdigest(),
-            integrity=label if ok else Integrity.UNTRUSTED,
+            labels=labels_of(checked.tool),
         )
 
-    def _append(self, line: Line, started: float, *, event: Event) -> None:
+    def _error(self, line: Line, error: ToolwiseError, started: float) -> Result:
+        """The result that says an error of ours: its sentence is the gate's own, and may be believed."""
+        outcome = failed(error, self._limits)
+        kept = outcome.text.encode()
+        return Result(
+            call_id=line.call,
+            code=error.code,
+            text=f"Error ({error.code}): {outcome.text}",
+            seconds=self._clock.monotonic() - started,
+            total_bytes=len(kept),
+            sha256=hashlib.sha256(kept).hexdigest(),
+            labels=Labels(),
+            approval=error.approval if isinstance(error, ApprovalRequired) else "",
+        )
+
+    # What the steps share
+
+    def _ledger(self, tool: Tool) -> ledger.Ledger:
+        return self.ledger if tool.effect is Effect.WRITE else self._memory
+
+    def _seconds(self, tool: Tool) -> float:
+        return tool.seconds or self._limits.call_seconds
+
+    def _most(self, tool: Tool) -> Amount:
+        """What one attempt may use at most."""
+        return Amount(1, self._seconds(tool), self._limits.result_bytes, tool.cost)
+
+    def _append(self, line: Line, started: float, *, event: Event, also: Callable[[Sql], None] | None = None) -> None:
         seconds = self._clock.monotonic() - started
-        self._audit.append(replace(line, event=event, seconds=seconds, wall=self._clock.now().isoformat()))
+        line = replace(line, event=event, seconds=seconds, wall=self._clock.now().isoformat())
+        executed = event in ("intent", "result", "late") and line.effect == Effect.WRITE
+        self.audit.append(line, also, durable=executed)
+        telemetry.record(line)

@@ -1,50 +1,47 @@
-"""Run one tool so that it ends: in time, in memory, in output.
+"""Run one tool so that it ends: in time, in memory, in processes, in output.
 
 A bounded tool (`Tool.bounded`, the author's word) runs here, unless it is a coroutine function. Any other tool runs in
-a forked child in its own session, with limits on address space, open files and core dumps, without inherited files,
-with what it prints counted and with a deadline that the parent holds. The child does not leave by itself: it is
-stopped, whatever it started is killed wherever that moved to (another session, orphaned), then it is killed.
+a child that a fork server (`forkserver`) has made ready before the call: in a session of its own, without inherited
+files, bounded by `confine`, with what it prints counted and with a deadline that is held here. When its answer is
+there, or will not come, the child and all that it started are killed, wherever that moved to. A child serves one call.
 
-A call costs one fork: milliseconds in a small process, but about a tenth of a second for each GB that the parent holds,
-since its page tables are copied. A process that holds a large model should run its tools elsewhere.
+The server is a copy of the process as it is when the runner is made: that is what a tool sees of it, and what each
+child's fork costs, a tenth of a second for each GB. Make the runner before models are loaded.
 
 Not covered
 - untrusted native code, and tools that mean harm: no namespaces, no system call filter, the same user and files
-- a tool that kills its own process and leaves a program behind in another session: that program survives
-- locks of native libraries that another thread held at the fork (OpenMP pools, CUDA): the child hangs until its
-  deadline; such a tool is `bounded`, or keeps its work in a process of its own
 - connections and files opened before the call: they are closed in the child, a tool opens its own
-- platforms without `os.fork` (Windows): every tool that is not bounded is refused. Without prctl and /proc (macOS):
-  only the process group is killed, and memory is not limited
-- the time and the memory of bounded tools; processes and disk space of any tool
+- platforms without `os.fork` (Windows): every tool that is not bounded is refused. `forkserver` says what macOS lacks
+- the time and the memory of bounded tools; how many files any tool writes
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import gc
+import array
 import inspect
 import os
 import select
-import selectors
 import signal
-import sys
+import socket
 import threading
-from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
+import weakref
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Self
 
 from toolwise.core.clock import Clock
-from toolwise.core.errors import DeadlineExceeded, LimitExceeded, ToolFailed, ToolwiseError
+from toolwise.core.errors import DeadlineExceeded, LimitExceeded, ToolFailed, ToolwiseError, UnknownTool
 from toolwise.core.limits import Limits
 from toolwise.core.types import Tool, ToolContext
-from toolwise.gate.outcome import Outcome, attempt, failed, frame_bytes, most_frame_bytes, pack, unpack
+from toolwise.gate import forkserver, processes
+from toolwise.gate.frames import frame_bytes
+from toolwise.gate.outcome import Outcome, attempt, failed, most_frame_bytes, unpack
 
 _TICK = 0.05  # seconds of real time after which a clock that is not the machine's own is read again
 _CHUNK = 64 * 1024
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
-_prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
-_FORKING = threading.Lock()  # no child may inherit the pipe of a call that another thread is just starting
+_CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+_NOSIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)  # a program may have it that a broken pipe kills it
 
 
 def here(tool: Tool) -> bool:
@@ -52,207 +49,241 @@ def here(tool: Tool) -> bool:
     return tool.bounded and not inspect.iscoroutinefunction(tool.run)
 
 
-def run(tool: Tool, arguments: Mapping[str, Any], context: ToolContext, limits: Limits, clock: Clock) -> Outcome:
-    """The outcome of the tool within `context.seconds` of `clock` and `limits.grace_seconds` of real time.
+class Runner:
+    """Runs these tools. Threads may share it; a forked copy of the process gets a fork server of its own.
 
-    Raises nothing but KeyboardInterrupt, and then the child is dead too.
+    Where every tool runs here, no process is ever started. `close` ends all processes; a later call starts them again.
     """
-    if here(tool):
-        return attempt(tool, arguments, context, limits)
-    if not hasattr(os, "fork"):
-        return failed(LimitExceeded("This platform can only run bounded tools."), limits)
-    try:
-        pid, answer, prints = _fork(tool, arguments, context, limits)
-    except OSError:
-        return failed(LimitExceeded("No process could be started for the tool; try again later."), limits)
-    printed = bytearray()
-    problem: ToolwiseError | None = None
-    try:
-        outcome = unpack(_receive(answer, prints, printed, clock.monotonic() + context.seconds, limits, clock))
-    except ToolwiseError as error:
-        problem = error
-    finally:
-        status = _end(pid, limits.grace_seconds)
-        os.close(answer)
-        os.close(prints)
-    if problem is None:
-        return outcome
-    said = printed.decode("utf-8", "replace")
-    return failed(problem, limits, detail=f"wait status {status}; printed: {said}", answered=False)
+
+    def __init__(self, tools: Iterable[Tool], limits: Limits, clock: Clock) -> None:
+        self._tools = {tool.name: tool for tool in tools if not here(tool)}
+        self._limits = limits
+        self._clock = clock
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._server: _Server | None = None
+        if self._tools and hasattr(os, "fork"):
+            with suppress(OSError):  # the first call tries again
+                self._running()
+
+    def run(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Outcome:
+        """The outcome of the tool within `context.seconds` of the clock and `limits.grace_seconds` of real time.
+
+        Raises nothing but KeyboardInterrupt, and then the child is dead too.
+        """
+        if here(tool):
+            return attempt(tool, arguments, context, self._limits)
+        try:
+            if not hasattr(os, "fork"):
+                raise LimitExceeded("This platform can only run bounded tools.")
+            if self._tools.get(tool.name) is not tool:
+                raise UnknownTool("The tool is not among those that may run here.")
+            request = forkserver.pack_request(tool, arguments, context, self._limits)
+            deadline = self._clock.monotonic() + context.seconds
+            child = self._given(request, deadline)
+        except ToolwiseError as error:
+            return failed(error, self._limits)
+        try:
+            return child.outcome(deadline, self._clock)
+        finally:
+            child.close()
+
+    def close(self) -> None:
+        """End every process, those of calls in flight too."""
+        if self._process == os.getpid():
+            with self._lock:
+                server, self._server = self._server, None
+            if server is not None:
+                server.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _given(self, request: bytes, deadline: float) -> _Child:
+        """A child that has got the request. Raises LimitExceeded when none can be had before the deadline."""
+        tries = self._limits.warm_children + 2  # each ready child may have been killed, and then the server too
+        while tries and self._clock.monotonic() < deadline:
+            try:
+                child = self._running().take(_TICK)
+                if child is None:
+                    continue
+                try:
+                    child.give(request)
+                    return child
+                except BaseException:
+                    child.close()
+                    raise
+            except OSError:
+                tries -= 1
+        raise LimitExceeded("No process could be started for the tool; try again later.")
+
+    def _running(self) -> _Server:
+        """The fork server; started, if there is none. Raises OSError."""
+        if self._process != os.getpid():  # a copy, in which nobody would ever release a lock that was held
+            self._process, self._lock, self._server = os.getpid(), threading.Lock(), None
+        with self._lock:
+            if self._server is None or self._server.gone:
+                self._server = _Server(self._tools, self._limits)
+            return self._server
 
 
-def _fork(tool: Tool, arguments: Mapping[str, Any], context: ToolContext, limits: Limits) -> tuple[int, int, int]:
-    """Child's id and the ends to read of its answer and of what it prints."""
-    parent = os.getpid()
-    with _FORKING, contextlib.ExitStack() as opened:
-        answer, answer_end = _pipe(opened)
-        prints, prints_end = _pipe(opened)
-        pid = os.fork()
-        if pid:
-            opened.pop_all()
-            os.close(answer_end)
-            os.close(prints_end)
-            return pid, answer, prints
-        opened.pop_all()
-    try:
-        _confine(parent, answer_end, prints_end, limits)
-        _answer(answer_end, attempt(tool, arguments, context, limits))
-    finally:
-        os._exit(1)
+class _Server:
+    """The program's side of a fork server. It ends with this object, and with the program."""
+
+    def __init__(self, tools: Mapping[str, Tool], limits: Limits) -> None:
+        self._limits = limits
+        self._gone = False
+        pid, self._control = forkserver.start(tools, limits)
+        self._control.setblocking(False)
+        self.close = weakref.finalize(self, _end, pid, self._control, os.getpid(), limits.grace_seconds)
+
+    @property
+    def gone(self) -> bool:
+        return self._gone or not self.close.alive
+
+    def take(self, seconds: float) -> _Child | None:
+        """A child that is ready, or None if there is none in time. Raises OSError when the server is gone.
+
+        The socket is the queue: threads that wait need no lock.
+        """
+        if self.gone:
+            raise ConnectionError
+        ends = array.array("i")
+        try:
+            if not processes.readable(self._control.fileno(), seconds):
+                return None
+            room = socket.CMSG_SPACE(3 * ends.itemsize)
+            message, passed, _, _ = self._control.recvmsg(1, room, _CLOEXEC)
+        except BlockingIOError:  # another thread has taken it
+            return None
+        for _, _, data in passed:
+            ends.frombytes(data[: len(data) - len(data) % ends.itemsize])
+        if len(ends) == 3:
+            return _Child(ends, self._limits)
+        self._gone = not message
+        for end in ends:  # this process may open no more files
+            os.close(end)
+        raise ConnectionError
 
 
-def _pipe(opened: contextlib.ExitStack) -> tuple[int, int]:
-    ends = os.pipe()
-    for end in ends:
-        opened.callback(os.close, end)
-    return ends
+def _end(pid: int, control: socket.socket, process: int, seconds: float) -> None:
+    """Have the server end, with all that is below it, and wait for that."""
+    if os.getpid() == process:  # in a copy it is not ours to end
+        with suppress(OSError):
+            control.shutdown(socket.SHUT_WR)
+        while processes.readable(control.fileno(), 2 * seconds):
+            if not control.recv(1):  # drops a child that was ready
+                break
+        else:
+            os.kill(pid, signal.SIGKILL)  # it still holds its end, so the number is its own
+        with suppress(ChildProcessError):  # the host program reaps every child
+            os.waitpid(pid, 0)
+    control.close()
 
 
-# In the parent
+class _Child:
+    """The program's side of a child (`forkserver`). Nothing of it is left after `close`."""
 
+    def __init__(self, ends: Iterable[int], limits: Limits) -> None:
+        answer, self._prints, life = ends
+        self._answer = socket.socket(fileno=answer)
+        self._life = socket.socket(fileno=life)
+        self._limits = limits
+        self._frame = bytearray()
+        self._printed, self._printed_bytes = bytearray(), 0
+        self._fate: bytes | None = None
 
-def _receive(answer: int, prints: int, printed: bytearray, deadline: float, limits: Limits, clock: Clock) -> bytearray:
-    """The frame that the child writes, read without ever waiting longer than the deadline."""
-    frame, printed_bytes, most = bytearray(), 0, most_frame_bytes(limits)
-    with selectors.DefaultSelector() as ready:
-        ready.register(answer, selectors.EVENT_READ)
-        ready.register(prints, selectors.EVENT_READ)
+    def give(self, request: bytes) -> None:
+        """Raises OSError, and then nothing has run."""
+        self._answer.settimeout(self._limits.grace_seconds)
+        self._answer.sendall(request, _NOSIGNAL)
+        with suppress(OSError):  # the answer will say what became of it
+            self._life.send(forkserver.TAKEN, _NOSIGNAL)
+
+    def outcome(self, deadline: float, clock: Clock) -> Outcome:
+        """What the child answers, or why it did not."""
+        problem: ToolwiseError
+        try:
+            return self._answered(deadline, clock)
+        except ToolwiseError as error:
+            problem = error
+        fate = self._end()
+        if fate == forkserver.CROWDED:
+            problem = LimitExceeded("The tool starts more processes than it may.")
+        told = f"process: {fate.decode() or 'unknown'}; printed: {self._printed.decode('utf-8', 'replace')}"
+        late = self._late() if isinstance(problem, DeadlineExceeded) else None
+        return replace(failed(problem, self._limits, detail=told, answered=False), late=late)
+
+    def close(self) -> None:
+        self._end()
+        self._answer.close()
+        os.close(self._prints)
+        self._life.close()
+
+    def _end(self) -> bytes:
+        """Have the child killed with all that it started, wait for that, and hear what became of it."""
+        if self._fate is None:
+            self._fate = b""
+            with suppress(OSError):
+                self._life.shutdown(socket.SHUT_WR)
+                if processes.readable(self._life.fileno(), self._limits.grace_seconds):
+                    self._fate = self._life.recv(_CHUNK)
+        return self._fate
+
+    def _answered(self, deadline: float, clock: Clock) -> Outcome:
+        """The outcome that the child writes, read without ever waiting longer than the deadline."""
+        ready = select.poll()
+        ready.register(self._answer, select.POLLIN)
+        ready.register(self._prints, select.POLLIN)
         while True:
             left = deadline - clock.monotonic()
             if left <= 0:
                 raise DeadlineExceeded("The tool was ended at its deadline.")
-            for key, _ in ready.select(min(left, _TICK)):
-                chunk = os.read(key.fd, _CHUNK)
-                if key.fd == prints:
-                    printed_bytes += len(chunk)
-                    printed += chunk[: limits.audit_chars - len(printed)]
-                    if printed_bytes > limits.result_bytes:
-                        raise LimitExceeded(f"The tool printed more than {limits.result_bytes} bytes.")
-                    if not chunk:
-                        ready.unregister(prints)
-                    continue
-                if not chunk:
-                    raise ToolFailed("The tool's process ended without an answer.")
-                frame += chunk
-                length = frame_bytes(frame)
-                if max(length or 0, len(frame)) > most:
-                    raise LimitExceeded("The tool's process answered more than it may.")
-                if length is not None and len(frame) >= length:
-                    return frame[:length]
+            for end, _ in ready.poll(1000 * min(left, _TICK)):
+                if end != self._prints:
+                    if self._read_answer():
+                        return unpack(self._frame)
+                elif not self._read_prints():
+                    ready.unregister(self._prints)
+
+    def _read_answer(self) -> bool:
+        """Whether the answer is there, as a whole."""
+        most = most_frame_bytes(self._limits)
+        try:
+            chunk = self._answer.recv(_CHUNK)
+        except ConnectionError:  # it died before it had read its request
+            chunk = b""
+        if not chunk:
+            raise ToolFailed("The tool's process ended without an answer.")
+        self._frame += chunk
+        length = frame_bytes(self._frame)
+        if max(length or 0, len(self._frame)) > most:
+            raise LimitExceeded("The tool's process answered more than it may.")
+        return length is not None and len(self._frame) >= length
+
+    def _read_prints(self) -> bool:
+        """Whether more may come of what the tool prints."""
+        chunk = os.read(self._prints, _CHUNK)
+        self._printed_bytes += len(chunk)
+        self._printed += chunk[: self._limits.audit_chars - len(self._printed)]
+        if self._printed_bytes > self._limits.result_bytes:
+            raise LimitExceeded(f"The tool printed more than {self._limits.result_bytes} bytes.")
+        return bool(chunk)
+
+    def _late(self) -> Outcome | None:
+        """What the child had answered when it was killed, where that is whole."""
+        self._answer.setblocking(False)
+        with suppress(OSError, ToolwiseError):
+            while not self._read_answer():
+                pass
+            return unpack(self._frame)
+        return None
 
 
-def _end(pid: int, grace: float) -> int | None:
-    """Kill the child and everything it started. Its wait status, or None where it could not be had."""
-    _signal(pid, signal.SIGSTOP)  # stopped, it starts nothing more, and its orphans still fall to it
-    started: set[int] = set()
-    for _ in _moments(grace):
-        started.update(_descendants(pid))
-        living = [process for process in started if not _is_dead(process)]
-        for process in living:
-            _signal(process, signal.SIGKILL)
-        if not living:
-            break
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # killed before it had a group of its own
-        os.killpg(pid, signal.SIGKILL)
-    _signal(pid, signal.SIGKILL)
-    status = _reap(pid, grace)
-    for process in started:  # they fall to this process where it is the first of a container
-        _reap(process, 0)
-    return status
-
-
-def _signal(pid: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):  # gone, or reaped by the host program
-        os.kill(pid, number)
-
-
-def _reap(pid: int, grace: float) -> int | None:
-    with contextlib.suppress(ChildProcessError):  # not ours, or the host program reaps every child
-        for _ in _moments(grace):
-            ended, status = os.waitpid(pid, os.WNOHANG)
-            if ended:
-                return status
-    return None
-
-
-def _descendants(pid: int) -> list[int]:
-    """Every process below this one; none where there is no /proc."""
-    found = _children(pid)
-    for process in found:  # the list grows while it is read
-        found += _children(process)
-    return found
-
-
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as listing:
-                found += map(int, listing.read().split())
-    return found
-
-
-def _is_dead(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            return stat.read().rpartition(b")")[2].split()[0] in (b"Z", b"X")
-    except OSError:
-        return True
-
-
-def _moments(seconds: float) -> Iterator[None]:
-    """Now, and after every millisecond of real time: how long the kernel takes is not measured by anybody's clock."""
-    yield
-    for _ in range(int(seconds * 1000)):
-        select.select((), (), (), 0.001)
-        yield
-
-
-# In the child
-
-
-def _confine(parent: int, answer: int, prints: int, limits: Limits) -> None:
-    """Give up what the parent had: its session, signals, files, memory to grow into."""
-    import resource  # POSIX only
-
-    gc.freeze()  # the parent's garbage must not be collected here: it would close files by numbers used anew
-    os.setsid()
-    if _prctl is not None:
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
-    signal.set_wakeup_fd(-1)
-    for number in signal.valid_signals():
-        if callable(signal.getsignal(number)):
-            signal.signal(number, signal.SIG_DFL)
-    null = os.open(os.devnull, os.O_RDONLY)
-    for target, source in enumerate((null, prints, prints)):
-        os.dup2(source, target)
-    for name in os.listdir("/dev/fd"):
-        if int(name) not in (0, 1, 2, answer):
-            with contextlib.suppress(OSError):
-                os.close(int(name))
-    _streams.extend((sys.stdin, sys.stdout, sys.stderr))
-    sys.stdin, sys.stdout, sys.stderr = (
-        open(number, mode, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115  open until the end
-        for number, mode in ((0, "r"), (1, "w"), (2, "w"))
-    )
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limits.child_files, limits.child_files))
-    with contextlib.suppress(OSError), open("/proc/self/statm", encoding="ascii") as statm:
-        most = int(statm.read().split()[0]) * resource.getpagesize() + limits.child_memory_bytes
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
-
-
-_streams: list[Any] = []  # the parent's, kept: dropping them would write their buffers out a second time
-
-
-def _answer(end: int, outcome: Outcome) -> NoReturn:
-    """Say the outcome, then wait to be killed: as long as this process lives, what it started can be found."""
-    data = memoryview(pack(outcome))
-    while data:
-        data = data[os.write(end, data) :]
-    while _prctl is not None:
-        signal.pause()
-    os._exit(0)
+def run(tool: Tool, arguments: Mapping[str, Any], context: ToolContext, limits: Limits, clock: Clock) -> Outcome:
+    """Goes as soon as the gate keeps a Runner."""
+    with Runner([tool], replace(limits, warm_children=1), clock) as runner:
+        return runner.run(tool, arguments, context)

@@ -1,65 +1,259 @@
-"""One call id of one run executes once: the same call again gets the stored result, another one is a conflict.
+"""A call with an effect runs at most once under its key, whoever asks, how often, and whatever is killed meanwhile.
 
-In memory, for the lifetime of the gate; of the finished calls the oldest are forgotten when there are more than
-`limits.replays`. Refusals, and results that could not be recorded, are not stored: such a call may be tried again under
-its id. Not covered: several
-processes, crashes, and forgotten calls; for `write` tools the gate asks the audit log about those.
+    (nothing) --begin--> running --finish--> done       its result is given again
+                            |     --finish--> unknown    it may have had its effect
+                            |     --finish--> late       it answered after its deadline: given again from now on
+                            +-- the process died ------> unknown
+    unknown --begin, if the tool may be repeated--> running    at most `limits.attempts` times, then: dead
+    unknown, dead --resolve, by an operator--> done, or (nothing)
+
+`begin` is one transaction with the intent's line of the audit log, `finish` one with the result's: two writes a call.
+The key is made of principal, run and call id, which are the runtime's, never the model's; the fingerprint says which
+tool and arguments it was first used for.
+
+`Memory` does the same for calls without effect, for the lifetime of a process: it spares work and gives every call id
+one result, and of the finished calls the oldest are forgotten when there are more than `limits.replays`.
+
+Covered: threads, processes and machines that use one key at once; kill -9 at every step; a result that cannot be
+stored (then the call is unknown). Not covered: exactly-once effects in systems that ignore the key that they are given;
+a process that another machine cannot see and that outlives its lease; machines whose clocks differ by minutes.
 """
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, Protocol
 
-from toolwise.core.errors import Conflict, InProgress, StorageUnavailable
+from toolwise.core import jsonio
+from toolwise.core.clock import Clock
+from toolwise.core.errors import BadInput, Conflict, Corrupt, InProgress, OutcomeUnknown, ToolwiseError
 from toolwise.core.limits import LIMITS, Limits
-from toolwise.core.types import Result
+from toolwise.core.types import Confidentiality, Integrity, Labels, Result
+from toolwise.gate import owner
+from toolwise.gate.state import Sql, State
 
-Key = tuple[str, str, str]  # principal, run, call: nobody can ask for another principal's result
+End = Literal["done", "unknown", "late"]
 
 
-@dataclass(slots=True)
-class Claim:
-    """A call's place in the ledger. Whoever holds it executes and sets `result`, if it is not set already."""
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One call as the ledger knows it. `repeatable`: may it be started again when its outcome is unknown?"""
 
+    principal: str
+    run: str
+    call: str
+    tool: str
     fingerprint: str
-    result: Result | None = None
+    repeatable: bool = False
+    seconds: float | None = None  # its deadline, if it has an enforceable one
+
+    @property
+    def key(self) -> str:
+        """What is unique about the call: 64 hex digits. A tool may hand it on."""
+        parts = "".join(f"{len(part)}:{part}" for part in (self.principal, self.run, self.call))
+        return hashlib.sha256(parts.encode()).hexdigest()
 
 
-class Ledger:
+class Ledger(Protocol):
+    """Whoever keeps calls from running twice."""
+
+    def find(self, entry: Entry) -> Result | None:
+        """The stored result; None when the call may begin. Raises Conflict, InProgress, OutcomeUnknown."""
+
+    def begin(self, entry: Entry, sql: Sql | None = None) -> None:
+        """Take the call; nobody else gets it from now on. Raises what `find` raises, also for one that is done."""
+
+    def finish(self, entry: Entry, result: Result | None, end: End = "done", sql: Sql | None = None) -> None:
+        """Store how it ended; `result` None where nobody knows."""
+
+    def leave(self, entry: Entry) -> None:
+        """Whoever began with this very entry no longer executes the call, whatever was stored of it."""
+
+
+_USED = Conflict("This call id was used for another call; give every call an id of its own.")
+_RUNS = InProgress("This call is being executed; wait for its result.")
+_UNKNOWN = OutcomeUnknown("This call was started before and may have had its effect: do not repeat it.")
+_DEAD = OutcomeUnknown("This call was started several times and never ended; an operator has to look at it.")
+
+
+class Memory:
+    """For calls without effect: in this process only, and a call that did not end may begin again."""
+
     def __init__(self, limits: Limits = LIMITS) -> None:
         self._most = limits.replays
-        self._claims: OrderedDict[Key, Claim] = OrderedDict()
+        self._calls: OrderedDict[str, tuple[Entry, Result | None]] = OrderedDict()
         self._lock = threading.Lock()
 
-    @contextmanager
-    def claim(self, key: Key, fingerprint: str) -> Iterator[Claim]:
-        """The claim on this call: with its earlier result, or held by the caller alone until the block ends.
+    def find(self, entry: Entry) -> Result | None:
+        first, result = self._calls.get(entry.key, (entry, None))
+        if first.fingerprint != entry.fingerprint:
+            raise _USED
+        return result
 
-        Raises Conflict when the key was used for another call, InProgress while another thread executes it.
-        """
+    def begin(self, entry: Entry, sql: Sql | None = None) -> None:
         with self._lock:
-            claim = self._claims.get(key)
-            if claim is None:
-                claim = self._claims[key] = Claim(fingerprint)
-            elif claim.fingerprint != fingerprint:
-                raise Conflict("This call id was used for another call; give every call an id of its own.")
-            elif claim.result is None:
-                raise InProgress("This call is being executed; wait for its result.")
-        try:
-            yield claim
-        finally:
-            with self._lock:
-                if claim.result is None or claim.result.code == StorageUnavailable.code:
-                    self._claims.pop(key, None)
-                self._forget()
+            first, _ = self._calls.setdefault(entry.key, (entry, None))
+        if first is not entry:
+            raise _RUNS if first.fingerprint == entry.fingerprint else _USED
 
-    def _forget(self) -> None:
-        excess = len(self._claims) - self._most
-        if excess > 0:
-            finished = [key for key, claim in self._claims.items() if claim.result is not None]
-            for key in finished[:excess]:
-                del self._claims[key]
+    def finish(self, entry: Entry, result: Result | None, end: End = "done", sql: Sql | None = None) -> None:
+        with self._lock:
+            self._calls[entry.key] = (entry, result)
+
+    def leave(self, entry: Entry) -> None:
+        with self._lock:
+            if self._calls.get(entry.key) == (entry, None) and self._calls[entry.key][0] is entry:
+                del self._calls[entry.key]
+            excess = len(self._calls) - self._most
+            if excess > 0:
+                finished = [key for key, (_, result) in self._calls.items() if result is not None]
+                for key in finished[:excess]:
+                    del self._calls[key]
+
+
+_TABLE = """CREATE TABLE IF NOT EXISTS ledger (
+    key TEXT PRIMARY KEY, principal TEXT NOT NULL, run TEXT NOT NULL, call TEXT NOT NULL, tool TEXT NOT NULL,
+    fingerprint TEXT NOT NULL, state TEXT NOT NULL, attempts BIGINT NOT NULL, owner TEXT NOT NULL,
+    until DOUBLE PRECISION NOT NULL, result TEXT NOT NULL)"""
+_NAMES = "key, principal, run, call, tool, fingerprint, state, attempts, owner, until, result"
+_ONE = f"SELECT {_NAMES} FROM ledger WHERE key = ?"  # noqa: S608  names of ours
+_ALL = f"SELECT {_NAMES} FROM ledger ORDER BY principal, run, call"  # noqa: S608
+_INSERT = f"INSERT INTO ledger ({_NAMES}) VALUES (?, ?, ?, ?, ?, ?, 'running', 1, ?, ?, '')"  # noqa: S608
+_AGAIN = "UPDATE ledger SET state = 'running', attempts = attempts + 1, owner = ?, until = ? WHERE key = ?"
+_FINISH = "UPDATE ledger SET state = ?, result = ? WHERE key = ? AND owner = ? AND state = 'running'"
+_STATE = "UPDATE ledger SET state = ?, result = ? WHERE key = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One row: a call that was begun. `state` is running, done, late, unknown or dead, as seen now."""
+
+    key: str
+    principal: str
+    run: str
+    call: str
+    tool: str
+    fingerprint: str
+    state: str
+    attempts: int
+    owner: str
+    until: float
+    result: str
+
+    def decoded(self) -> Result | None:
+        """The stored result. Raises Corrupt."""
+        return _decoded(self.result) if self.result else None
+
+
+class Durable:
+    """For calls with an effect, in a state that all who might run them share."""
+
+    def __init__(self, state: State, clock: Clock, limits: Limits = LIMITS) -> None:
+        self._state = state
+        self._clock = clock
+        self._limits = limits
+        self._me = owner.myself()
+        self._mine: dict[str, Entry] = {}  # what this process is executing now
+        self._lock = threading.Lock()
+        with state.transaction() as sql:
+            sql(_TABLE)
+
+    def find(self, entry: Entry) -> Result | None:
+        found = self._state.read(_ONE, (entry.key,))
+        return self._answer(entry, Record(*found[0])) if found else None
+
+    def begin(self, entry: Entry, sql: Sql | None = None) -> None:
+        assert sql is not None, "a durable call begins in the transaction of its intent"
+        until = self._clock.now().timestamp() + self._lease(entry)
+        found = sql(_ONE, (entry.key,))
+        if not found:
+            told = (entry.key, entry.principal, entry.run, entry.call, entry.tool, entry.fingerprint)
+            sql(_INSERT, (*told, self._me, until))
+        elif self._answer(entry, Record(*found[0])) is not None:
+            raise _RUNS  # it ended between `find` and now: whoever asks again gets its result
+        else:
+            sql(_AGAIN, (self._me, until, entry.key))
+        with self._lock:
+            self._mine[entry.key] = entry
+
+    def finish(self, entry: Entry, result: Result | None, end: End = "done", sql: Sql | None = None) -> None:
+        assert sql is not None
+        sql(_FINISH, (end, "" if result is None else _encoded(result), entry.key, self._me))
+
+    def leave(self, entry: Entry) -> None:
+        with self._lock:
+            if self._mine.get(entry.key) is entry:
+                del self._mine[entry.key]
+
+    def records(self) -> list[Record]:
+        """Every call that was begun, its state as it is now."""
+        return [self._seen(Record(*row)) for row in self._state.read(_ALL)]
+
+    def resolve(self, key: str, end: Literal["done", "retry"], sql: Sql) -> Record:
+        """What an operator found out about a call whose outcome is unknown: it was done, or it may begin anew.
+
+        Raises BadInput for a call that is not there or whose outcome is known.
+        """
+        found = sql(_ONE, (key,))
+        record = self._seen(Record(*found[0])) if found else None
+        if record is None or record.state not in ("unknown", "dead"):
+            raise BadInput("No call of unknown outcome has this key; `toolwise ledger` lists them.")
+        if end == "retry":
+            sql("DELETE FROM ledger WHERE key = ?", (key,))
+        else:
+            told = Result(record.call, "ok", "Done, as an operator confirmed.")
+            sql(_STATE, ("done", _encoded(told), key))
+        return record
+
+    def _answer(self, entry: Entry, record: Record) -> Result | None:
+        """The stored result, or None when the call may begin (again)."""
+        record = self._seen(record)
+        if record.fingerprint != entry.fingerprint:
+            raise _USED
+        if record.state == "running":
+            raise _RUNS
+        if record.state == "dead":
+            raise _DEAD
+        if record.state == "unknown":
+            if entry.repeatable:
+                return None
+            raise _UNKNOWN
+        return record.decoded()
+
+    def _seen(self, record: Record) -> Record:
+        """The record as it is now: whoever was running it may have died, and it may have died too often."""
+        state = record.state
+        if state == "running" and self._abandoned(record):
+            state = "unknown"
+        if state == "unknown" and record.attempts >= self._limits.attempts:
+            state = "dead"
+        return Record(**{**asdict(record), "state": state})
+
+    def _abandoned(self, record: Record) -> bool:
+        if record.owner == self._me:
+            with self._lock:
+                return record.key not in self._mine
+        ended = owner.gone(record.owner)
+        return record.until < self._clock.now().timestamp() if ended is None else ended
+
+    def _lease(self, entry: Entry) -> float:
+        return self._limits.lease_seconds + (entry.seconds or 0.0)
+
+
+_STORED = replace(LIMITS, string_bytes=LIMITS.json_size)  # a result may be longer than an argument
+
+
+def _encoded(result: Result) -> str:
+    return jsonio.dumps(asdict(result))
+
+
+def _decoded(text: str) -> Result:
+    try:
+        told: dict[str, Any] = jsonio.loads(text, _STORED)
+        labels = told.pop("labels")
+        return Result(**told, labels=Labels(Integrity(labels["integrity"]), Confidentiality(labels["confidentiality"])))
+    except (ToolwiseError, KeyError, TypeError, ValueError) as error:
+        raise Corrupt("A stored result cannot be read; an operator has to look at the ledger.") from error

@@ -1,15 +1,15 @@
 """The gate as teaching uses it: `pure` and `read` tools for anybody, as many calls as the corpus asks for.
 
-The audit log is in memory: no call can have an effect, and the run's candidates say of each what it was and gave.
+The state is in memory: no call can have an effect, and the run's candidates say of each what it was and gave.
 """
 
 from __future__ import annotations
 
 from toolwise.core.clock import Clock, SystemClock
-from toolwise.gate.audit import Audit
-from toolwise.gate.budget import Budget
+from toolwise.gate.budget import Budgets, Cap
 from toolwise.gate.gate import Gate
 from toolwise.gate.policy import OFFLINE, CedarPolicy
+from toolwise.gate.state import open_state
 from toolwise.tools.registry import Registry
 
 _CLOCK = SystemClock()
@@ -17,4 +17,5 @@ _CLOCK = SystemClock()
 
 def offline_gate(registry: Registry, clock: Clock = _CLOCK) -> Gate:
     """A gate under the policy that ships as `offline.cedar`."""
-    return Gate(registry, CedarPolicy.from_text(OFFLINE), audit=Audit(":memory:"), budget=Budget(None), clock=clock)
+    policy, any_number = CedarPolicy.from_text(OFFLINE), Budgets(Cap())
+    return Gate(registry, policy, open_state(":memory:"), budgets=any_number, clock=clock)

@@ -9,30 +9,37 @@ from __future__ import annotations
 import asyncio
 import errno
 import inspect
-import struct
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from toolwise.core import errors, jsonio
-from toolwise.core.errors import LimitExceeded, ResultInvalid, ToolFailed, ToolwiseError
+from toolwise.core.errors import LimitExceeded, ResultInvalid, ToolFailed, ToolUnavailable, ToolwiseError
 from toolwise.core.limits import Limits
 from toolwise.core.types import Tool, ToolContext
+from toolwise.gate import frames
 
-_FRAME = struct.Struct("!HIIQ")  # bytes of code, text and detail; total_bytes
+_COUNT_BYTES = 8  # for `total_bytes`
 _CODES = frozenset(
     leaf.code
     for leaf in vars(errors).values()
     if isinstance(leaf, type) and issubclass(leaf, ToolwiseError) and leaf.code != ToolwiseError.code
 )
+# What the system refuses at a bound of the child, as a sentence.
+_REFUSED = {
+    errno.ENOMEM: "The tool needs more memory than it may use.",
+    errno.EMFILE: "The tool opens more files than it may.",
+    errno.EFBIG: "The tool writes a larger file to the disk than it may.",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What the function gave: `ok` and the kept text, or an error's code and a sentence that the model may read.
 
-    `answered` is False when the function was ended, or died, before it could say whether it had an effect.
+    `answered` is False when the function was ended, or died, before it could say whether it had an effect; `late` is
+    what it said all the same, too late to be delivered.
     """
 
     code: str
@@ -40,6 +47,7 @@ class Outcome:
     total_bytes: int = 0
     detail: str = ""
     answered: bool = True
+    late: Outcome | None = None
 
 
 def attempt(tool: Tool, arguments: Mapping[str, Any], context: ToolContext, limits: Limits) -> Outcome:
@@ -66,34 +74,28 @@ def failed(error: ToolwiseError, limits: Limits, *, detail: str = "", answered: 
 
 
 def pack(outcome: Outcome) -> bytes:
-    """The outcome as bytes for a pipe."""
+    """The outcome as bytes for a stream."""
     code, text, detail = (part.encode("utf-8", "replace") for part in (outcome.code, outcome.text, outcome.detail))
-    return _FRAME.pack(len(code), len(text), len(detail), outcome.total_bytes) + code + text + detail
-
-
-def frame_bytes(received: bytes | bytearray) -> int | None:
-    """How long the frame is that begins so; None while its head has not arrived."""
-    if len(received) < _FRAME.size:
-        return None
-    code, text, detail, _ = _FRAME.unpack_from(received)
-    return int(_FRAME.size + code + text + detail)
+    return frames.pack(code, text, detail, outcome.total_bytes.to_bytes(_COUNT_BYTES))
 
 
 def most_frame_bytes(limits: Limits) -> int:
     """No outcome of an honest tool is packed into more."""
-    longest_code = max(map(len, _CODES))
-    return _FRAME.size + longest_code + max(limits.result_bytes, 10 * limits.message_chars) + 4 * limits.audit_chars
+    text = max(limits.result_bytes, 10 * limits.message_chars)
+    return frames.packed_bytes(max(map(len, _CODES)), text, 4 * limits.audit_chars, _COUNT_BYTES)
 
 
 def unpack(frame: bytes | bytearray) -> Outcome:
     """The outcome in a whole frame. Raises ToolFailed when it is not one that `pack` makes."""
-    code_end = _FRAME.size + _FRAME.unpack_from(frame)[0]
-    text_end = code_end + _FRAME.unpack_from(frame)[1]
-    code = frame[_FRAME.size : code_end].decode("ascii", "replace")
+    unreadable = ToolFailed("The tool's process gave an answer that cannot be read.")
+    try:
+        *told, total_bytes = frames.unpack(frame, 4)
+    except frames.FrameError:
+        raise unreadable from None
+    code, text, detail = (part.decode("utf-8", "replace") for part in told)
     if code != "ok" and code not in _CODES:
-        raise ToolFailed("The tool's process gave an answer that cannot be read.")
-    text, detail = frame[code_end:text_end].decode("utf-8", "replace"), frame[text_end:].decode("utf-8", "replace")
-    return Outcome(code, text, _FRAME.unpack_from(frame)[3], detail)
+        raise unreadable
+    return Outcome(code, text, int.from_bytes(total_bytes[:_COUNT_BYTES]), detail)
 
 
 def _kept(value: Any, limits: Limits) -> Outcome:
@@ -108,8 +110,9 @@ def _kept(value: Any, limits: Limits) -> Outcome:
 def _as_ours(error: BaseException) -> ToolwiseError:
     if isinstance(error, ToolwiseError) and error.code in _CODES:
         return error
-    if isinstance(error, MemoryError):
-        return LimitExceeded("The tool needs more memory than it may use.")
-    if isinstance(error, OSError) and error.errno == errno.EMFILE:
-        return LimitExceeded("The tool opens more files than it may.")
+    if isinstance(error, ConnectionError | TimeoutError):
+        return ToolUnavailable("What the tool depends on does not answer; try again later.")
+    refused = errno.ENOMEM if isinstance(error, MemoryError) else error.errno if isinstance(error, OSError) else None
+    if refused in _REFUSED:
+        return LimitExceeded(_REFUSED[refused])
     return ToolFailed("The tool could not answer; the operator's log says why.")

@@ -8,31 +8,41 @@ A Cedar policy sees
 
     principal   User::"<principal id>"
     action      Action::"call"; where nothing decides about it, Action::"ask": permitted after a person confirmed
-    resource    Tool::"<name>" with the attributes `name` and `effect` ("pure", "read" or "write")
-    context     `arguments`, a record
+    resource    Tool::"<name>" with the attributes `name`, `effect` ("pure", "read" or "write"), and `public`: whether
+                what it is given leaves the house
+    context     `arguments`, a record; `hosts`, a record with the host of every argument that is an address, parsed and
+                in lower case; and what the model had read before it asked: `integrity` ("trusted" or "untrusted") and
+                `confidentiality` ("public" or "private")
+
+An argument that a rule names and the call leaves out makes the rule fail, and a rule that fails denies. So does a host
+that is asked for where no plain address stands (a user name before the host, a port that is none, no scheme).
 
 Cedar knows strings, 64-bit integers, booleans, lists and records. Any other value (1.5, null, 2**80) is shown as the
-string of its JSON, so that a policy which compares it as a number fails, and a policy that fails denies.
+string of its JSON, so that a policy which compares it as a number fails, and denies.
 
-Not covered: what the arguments mean (a URL's host, a path's root): that is the tool's `unsafe_target`, or a policy's
-equality test, never a prefix.
+Not covered: what the arguments mean (which file a path is, where a name resolves to): that is the tool's
+`unsafe_target`, or a policy's equality test, never a prefix. `like "https://good.example*"` also lets
+`https://good.example.evil.net` pass: compare `context.hosts`.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
 
 import cedarpy
 
 from toolwise.core import jsonio
-from toolwise.core.types import Effect, Principal, Tool
+from toolwise.core.types import Effect, Labels, Principal, Tool
 
 OFFLINE = resources.files("toolwise.gate").joinpath("offline.cedar").read_text("utf-8")
+DEFAULT = resources.files("toolwise.gate").joinpath("default.cedar").read_text("utf-8")
 
 _INT64 = range(-(2**63), 2**63)
 _EXACT = 2**53  # below it every float that is whole is exactly the integer that it looks like
@@ -49,23 +59,33 @@ class Decision:
 class Policy(Protocol):
     """Whoever decides. An exception counts as a denial."""
 
-    def decide(self, principal: Principal, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
-        """The decision about one call; `arguments` fit the tool's schema and must not be changed."""
+    @property
+    def version(self) -> str:
+        """Changes with the rules: a confirmation that was given under others does not count."""
+
+    def decide(self, principal: Principal, tool: Tool, arguments: Mapping[str, Any], labels: Labels) -> Decision:
+        """The decision about one call; `arguments` fit the tool's schema and must not be changed.
+
+        `labels` are those of all that the model had read when it asked.
+        """
 
 
 class DenyAll:
     """The policy of a gate that was given none."""
 
-    def decide(self, principal: Principal, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
+    version = ""
+
+    def decide(self, principal: Principal, tool: Tool, arguments: Mapping[str, Any], labels: Labels) -> Decision:
         return Decision("deny", "no policy was given")
 
 
 class CedarPolicy:
     """Cedar policies (https://docs.cedarpolicy.com). `problem` says why they cannot be used; then all is denied."""
 
-    def __init__(self, policies: cedarpy.PolicySet | None, problem: str = "") -> None:
+    def __init__(self, policies: cedarpy.PolicySet | None, problem: str = "", version: str = "") -> None:
         self._policies = policies
         self.problem = problem
+        self.version = version
 
     @classmethod
     def from_text(cls, text: str) -> CedarPolicy:
@@ -73,7 +93,7 @@ class CedarPolicy:
         if not text.strip():
             return cls(None, "the policy is empty")
         try:
-            return cls(cedarpy.PolicySet.from_str(text))
+            return cls(cedarpy.PolicySet.from_str(text), version=hashlib.sha256(text.encode()).hexdigest())
         except Exception as error:  # noqa: BLE001  whatever the parser raises, the answer is to deny
             return cls(None, f"the policy does not parse: {error}")
 
@@ -85,10 +105,15 @@ class CedarPolicy:
         except (OSError, ValueError) as error:
             return cls(None, f"the policy file cannot be read: {type(error).__name__}")
 
-    def decide(self, principal: Principal, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
+    def decide(self, principal: Principal, tool: Tool, arguments: Mapping[str, Any], labels: Labels) -> Decision:
         if self._policies is None:
             return Decision("deny", self.problem)
-        context = {"arguments": _shown(arguments)}
+        context = {
+            "arguments": _shown(arguments),
+            "hosts": {name: host for name, value in arguments.items() if name[:2] != "__" and (host := host_of(value))},
+            "integrity": labels.integrity.value,
+            "confidentiality": labels.confidentiality.value,
+        }
         call = self._ask_cedar("call", principal, tool, context)
         if call.allowed or call.diagnostics.errors or call.diagnostics.reasons:
             return _decision(call, "allow")
@@ -104,7 +129,7 @@ class CedarPolicy:
             "context": context,
         }
         assert self._policies is not None
-        return cedarpy.is_authorized(request, self._policies, _entity(tool.name, tool.effect))
+        return cedarpy.is_authorized(request, self._policies, _entity(tool.name, tool.effect, tool.public))
 
 
 def _decision(answer: cedarpy.AuthzResult, permitted: Literal["allow", "ask"]) -> Decision:
@@ -118,9 +143,24 @@ def _decision(answer: cedarpy.AuthzResult, permitted: Literal["allow", "ask"]) -
     return Decision("deny", names or "no policy permits it")
 
 
+def host_of(value: Any) -> str:
+    """The host of a text that is an absolute web address and nothing else; "" for anything another reader could take
+    for another host (https://url.spec.whatwg.org and RFC 3986 differ on backslashes, spaces and user names)."""
+    if not isinstance(value, str) or not value.isascii() or not value.isprintable() or set(value) & set(" \\@"):
+        return ""
+    try:
+        parts = urlsplit(value)
+        port = parts.port
+    except ValueError:
+        return ""
+    if parts.scheme not in ("http", "https") or port == 0 or not value.startswith(f"{parts.scheme}://"):
+        return ""
+    return (parts.hostname or "").rstrip(".")
+
+
 @lru_cache(maxsize=1024)
-def _entity(name: str, effect: Effect) -> cedarpy.Entities:
-    attributes = {"name": name, "effect": effect.value}
+def _entity(name: str, effect: Effect, public: bool) -> cedarpy.Entities:
+    attributes = {"name": name, "effect": effect.value, "public": public}
     entity = {"uid": {"type": "Tool", "id": name}, "attrs": attributes, "parents": []}
     return cedarpy.Entities.from_json_str(jsonio.dumps([entity]))
 

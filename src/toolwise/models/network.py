@@ -88,7 +88,7 @@ class Network:
         return logits
 
     def whole(self, ids: Ids, rows: int) -> Floats:
-        """Logits after the last `rows` tokens of one sequence, [rows, vocabulary]: no cache, no mask, nothing shared."""
+        """Logits after the last `rows` tokens of one sequence, [rows, vocabulary]: no cache, no mask."""
         self.bounded(len(ids))
         options: dict[str, Any] = {"logits_to_keep": rows} if self._can_keep else {}
         with torch.inference_mode():

@@ -8,6 +8,7 @@ Not covered: whether a tool does what it says. Its effect is its author's word, 
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,7 +31,18 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 def tool(function: Callable[..., Any], /) -> Tool: ...
 @overload
 def tool(
-    *, name: str | None = None, effect: Effect = Effect.WRITE, bounded: bool = False
+    *,
+    name: str | None = None,
+    effect: Effect = Effect.WRITE,
+    bounded: bool = False,
+    seconds: float | None = None,
+    idempotent: bool = False,
+    keyed: bool = False,
+    cost: float = 0.0,
+    trusted: bool = False,
+    private: bool = False,
+    public: bool = False,
+    resource: str = "",
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -39,8 +51,12 @@ def tool(
     name: str | None = None,
     effect: Effect = Effect.WRITE,
     bounded: bool = False,
+    **declared: Any,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a typed function: `@tool`, or `@tool(effect=Effect.READ, bounded=True)`.
+
+    What else can be declared (`seconds`, `idempotent`, `keyed`, `cost`, `trusted`, `private`, `public`, `resource`) is
+    explained at `Tool`.
 
     Name, description and schema are the function's own. Without a word on its effect a tool counts as `write`: the
     gate then asks for leave, writes its intent down first and never repeats it blindly. The mistake of calling a
@@ -59,6 +75,7 @@ def tool(
             run=_runner(function, described),
             bounded=bounded,
             context_parameter=described.context_parameter,
+            **declared,
         )
 
     return make if function is None else make(function)
@@ -67,7 +84,8 @@ def tool(
 class Registry(Mapping[str, Tool]):
     """The tools of one run, by name; never changes.
 
-    Raises BadInput when two tools have one name, when a name is no name, and when a schema cannot be used safely.
+    Raises BadInput when two tools have one name, when a name is no name, when a schema cannot be used safely, and when
+    a deadline is given that nobody could enforce.
     """
 
     def __init__(self, tools: Iterable[Tool], limits: Limits = LIMITS) -> None:
@@ -75,6 +93,7 @@ class Registry(Mapping[str, Tool]):
         validators: dict[str, Validator] = {}
         for each in tools:
             _check_name(each.name, limits)
+            _check_deadline(each)
             if each.name in by_name:
                 raise BadInput(f"two tools are named {quote(each.name)}: give one of them another name")
             try:
@@ -84,7 +103,8 @@ class Registry(Mapping[str, Tool]):
             by_name[each.name] = each
         self._tools: Mapping[str, Tool] = MappingProxyType(by_name)
         self._validators = validators
-        self._fingerprint = jsonio.fingerprint({name: definition_hash(each) for name, each in by_name.items()})
+        self._hashes = {name: definition_hash(each) for name, each in by_name.items()}
+        self._fingerprint = jsonio.fingerprint(self._hashes)
 
     def __getitem__(self, name: str) -> Tool:
         return self._tools[name]
@@ -105,6 +125,10 @@ class Registry(Mapping[str, Tool]):
         """Changes with any definition, not with the order."""
         return self._fingerprint
 
+    def hash_of(self, name: str) -> str:
+        """The `definition_hash` of a tool of this registry."""
+        return self._hashes[name]
+
     def resolve(self, name: str) -> Tool:
         """The tool with exactly this name. Raises UnknownTool, which names the nearest ones as text only."""
         found = self._tools.get(name)
@@ -119,15 +143,21 @@ class Registry(Mapping[str, Tool]):
         return self._validators[self.resolve(name).name]
 
 
-def definition_hash(tool: Tool) -> str:
-    """The fingerprint of what a person approves: name, description, parameters and effect."""
-    definition = {
+def definition(tool: Tool) -> dict[str, Any]:
+    """What a person approves: name, description, effect, parameters."""
+    told = {
         "name": tool.name,
         "description": tool.description,
-        "parameters": tool.parameters,
         "effect": str(tool.effect),
+        "parameters": tool.parameters,
     }
-    return jsonio.fingerprint(jsonio.plain(definition, BadInput, LIMITS.json_size))
+    plain: dict[str, Any] = jsonio.plain(told, BadInput, LIMITS.json_size)
+    return plain
+
+
+def definition_hash(tool: Tool) -> str:
+    """The fingerprint of the definition."""
+    return jsonio.fingerprint(definition(tool))
 
 
 def _runner(function: Callable[..., Any], described: Signature) -> Callable[..., Any]:
@@ -157,6 +187,17 @@ def _check_name(name: str, limits: Limits) -> None:
     if len(name) > limits.name_chars or not _NAME.fullmatch(name):
         raise BadInput(
             f"tool name {quote(name)}: use at most {limits.name_chars} letters, digits, _ . and -, a letter or _ first"
+        )
+
+
+def _check_deadline(tool: Tool) -> None:
+    if tool.seconds is None:
+        return
+    if not 0 < tool.seconds < math.inf:
+        raise BadInput(f"tool {quote(tool.name)}: give a deadline in seconds")
+    if tool.bounded and not iscoroutinefunction(tool.run):
+        raise BadInput(
+            f"tool {quote(tool.name)}: what runs in this process cannot be ended; leave out bounded or seconds"
         )
 
 

@@ -1,0 +1,92 @@
+"""What was approved is what runs: a tool's name, description, schema and effect are pinned by their hash.
+
+A tool that was never seen is pinned when the gate is made (`trust="first"`), or waits until a person has approved it
+(`trust="approved"`). A tool whose definition is another than the pinned one is suspended, and every call of it is
+`definition_changed`, until a person has seen the difference and approved the new one: `toolwise definitions`.
+
+Worth its trouble for tools whose definitions come from elsewhere (servers, files); a program's own tools change only
+with the program. Not covered: what the tool's code does, which no hash of its words can pin.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from toolwise.core import jsonio
+from toolwise.core.clock import Clock
+from toolwise.core.errors import BadInput, DefinitionChanged
+from toolwise.core.types import Tool
+from toolwise.gate.state import State
+from toolwise.tools.registry import definition, definition_hash
+
+_TABLE = """CREATE TABLE IF NOT EXISTS definitions (
+    name TEXT PRIMARY KEY, hash TEXT NOT NULL, text TEXT NOT NULL, approved_by TEXT NOT NULL, wall TEXT NOT NULL)"""
+_PUT = """INSERT INTO definitions (name, hash, text, approved_by, wall) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (name) DO UPDATE SET hash = excluded.hash, text = excluded.text,
+    approved_by = excluded.approved_by, wall = excluded.wall"""
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """One approved definition; `text` is the whole of it as a person reads it."""
+
+    name: str
+    hash: str
+    text: str
+    approved_by: str
+    wall: str
+
+
+class Definitions:
+    """The pinned definitions in `state`. Every method raises StorageUnavailable."""
+
+    def __init__(self, state: State, clock: Clock, *, trust: Literal["first", "approved"] = "first") -> None:
+        self._state = state
+        self._clock = clock
+        self._trust = trust
+        with state.transaction() as sql:
+            sql(_TABLE)
+
+    def meet(self, tools: Iterable[Tool]) -> None:
+        """Pin the tools that were never seen, where the first sight is trusted."""
+        known = {pin.name for pin in self.pins()}
+        if self._trust == "first":
+            for tool in tools:
+                if tool.name not in known:
+                    self.approve(tool, "first use")
+
+    def check(self, tool: Tool, hash: str) -> None:
+        """Raises DefinitionChanged for a tool that is not, or no longer, the approved one."""
+        found = self._state.read("SELECT hash FROM definitions WHERE name = ?", (tool.name,))
+        if not found:
+            raise DefinitionChanged("Nobody has approved this tool yet: do without it.")
+        if found[0][0] != hash:
+            raise DefinitionChanged("This tool is not the one that was approved; it waits for a person: do without it.")
+
+    def approve(self, tool: Tool, by: str) -> Pin:
+        """Pin the tool as it is now."""
+        if not by:
+            raise BadInput("Say who approves the definition.")
+        pin = Pin(tool.name, definition_hash(tool), _text(tool), by, self._clock.now().isoformat())
+        with self._state.transaction() as sql:
+            sql(_PUT, (pin.name, pin.hash, pin.text, pin.approved_by, pin.wall))
+        return pin
+
+    def pins(self) -> list[Pin]:
+        """Every pinned definition, by name."""
+        rows = self._state.read("SELECT name, hash, text, approved_by, wall FROM definitions ORDER BY name")
+        return [Pin(*row) for row in rows]
+
+    def difference(self, tool: Tool) -> str:
+        """What changed since the tool was approved, line by line; empty when nothing did."""
+        before = next((pin.text for pin in self.pins() if pin.name == tool.name), "")
+        lines = difflib.unified_diff(before.split("\n"), _text(tool).split("\n"), "approved", "now", lineterm="", n=2)
+        return "\n".join(lines)
+
+
+def _text(tool: Tool) -> str:
+    text = jsonio.pretty(definition(tool))
+    return "\n".join(jsonio.printable(line, len(line) + 1) for line in text.split("\n"))

@@ -1,0 +1,164 @@
+"""The database in which the gate's durable parts keep what must outlive a process: one seam, two engines.
+
+`open_state("toolwise.db")` is an SQLite file (write-ahead log), for the processes of one machine;
+`open_state("postgresql+psycopg://...")` a PostgreSQL server through SQLAlchemy, for several machines;
+`open_state(":memory:")` is forgotten with the process. Every part writes the same SQL, with `?` for a value, in types
+that both engines know, inside one transaction at a time:
+
+    with state.transaction() as sql:
+        sql("UPDATE ... WHERE key = ?", (key,))
+
+A transaction that was left without an error has been committed; with `durable` it is on the disk. Transactions that
+write exclude each other, so that what one reads stays true until it has written.
+
+Covered: threads of one process; several processes; a full disk, a locked file and a lost server are all
+StorageUnavailable. Not covered: use in a forked child (refused), network file systems, somebody who edits the file.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from toolwise.core.errors import BadInput, StorageUnavailable, ToolwiseError
+
+Sql = Callable[..., list[Any]]  # (statement, values) -> the rows it gives
+
+_WAIT_SECONDS = 5.0  # for another process that is writing the same file
+
+
+class State(Protocol):
+    """Where the tables are. Every method raises StorageUnavailable."""
+
+    def transaction(self, *, durable: bool = True) -> AbstractContextManager[Sql]:
+        """A transaction that may write; it commits at the end of the block, and rolls back on any exception."""
+
+    def read(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        """The rows of one SELECT, outside any transaction."""
+
+    def close(self) -> None:
+        """Let go of the file or the server."""
+
+
+def open_state(where: str | Path) -> State:
+    """The state at a path, at a PostgreSQL address, or in memory. Raises StorageUnavailable, BadInput."""
+    if "://" in str(where):
+        return PostgresState(str(where))
+    return SqliteState(where)
+
+
+class SqliteState:
+    """One SQLite file, one connection that the threads of this process take turns with."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        with _storage():
+            self.connection = sqlite3.connect(
+                path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+            )
+            self.connection.execute("PRAGMA journal_mode = WAL")
+
+    @contextmanager
+    def transaction(self, *, durable: bool = True) -> Iterator[Sql]:
+        with self._exclusive():
+            self.connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._run
+                self.connection.execute("COMMIT")
+            except BaseException:
+                if self.connection.in_transaction:  # SQLite has often rolled back by itself
+                    self.connection.execute("ROLLBACK")
+                raise
+
+    def read(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._exclusive():
+            return self._run(statement, values)
+
+    def close(self) -> None:
+        with self._exclusive():
+            self.connection.close()
+
+    def _run(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        return self.connection.execute(statement, values).fetchall()
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        if os.getpid() != self._process:  # asked before the lock, which another thread may have held at the fork
+            raise StorageUnavailable("The state belongs to the process that opened it; open another one here.")
+        with self._lock, _storage():
+            yield
+
+
+class PostgresState:
+    """A PostgreSQL server. Transactions that write take one advisory lock, as SQLite's do by nature."""
+
+    def __init__(self, url: str) -> None:
+        self._process = os.getpid()
+        try:
+            import sqlalchemy
+        except ImportError:
+            raise BadInput(
+                "A PostgreSQL address needs the extra `postgres`: pip install 'toolwise[postgres]'."
+            ) from None
+        try:
+            self._engine = sqlalchemy.create_engine(url, pool_pre_ping=True, pool_size=8, max_overflow=56)
+        except (sqlalchemy.exc.ArgumentError, ImportError):
+            raise BadInput("Give the state as postgresql+psycopg://user@host/database, or as a path.") from None
+        self.read("SELECT 1")
+
+    @contextmanager
+    def transaction(self, *, durable: bool = True) -> Iterator[Sql]:
+        with self._connected() as connection, connection.begin():
+            if not durable:
+                connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7001)")
+            yield _runner(connection)
+
+    def read(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._connected() as connection:
+            return _runner(connection)(statement, values)
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        if os.getpid() != self._process:
+            raise StorageUnavailable("The state belongs to the process that opened it; open another one here.")
+        with _storage(), self._engine.connect() as connection:
+            yield connection
+
+
+def _runner(connection: Any) -> Sql:
+    def run(statement: str, values: Sequence[Any] = ()) -> list[Any]:
+        found = connection.exec_driver_sql(statement.replace("?", "%s"), tuple(values))
+        return [tuple(row) for row in found] if found.returns_rows else []
+
+    return run
+
+
+@contextmanager
+def _storage() -> Iterator[None]:
+    try:
+        yield
+    except ToolwiseError:
+        raise
+    except (sqlite3.Error, OSError, UnicodeError) as error:
+        raise _unavailable(error) from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] in ("sqlalchemy", "psycopg"):
+            raise _unavailable(error) from error
+        raise
+
+
+def _unavailable(error: Exception) -> StorageUnavailable:
+    # What SQLite says holds no secret; a server's error may name hosts and users, and a model may read this sentence.
+    said = f"{type(error).__name__}: {error}" if isinstance(error, sqlite3.Error) else type(error).__name__
+    return StorageUnavailable(f"The gate's state cannot be used ({said}); check its disk and its permissions.")
