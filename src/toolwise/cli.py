@@ -264,6 +264,31 @@ def bench_teach(
         screen().print(table(found))
 
 
+@bench_app.command("gate")
+def bench_gate(
+    folder: Annotated[
+        Path, typer.Option(help="Where the state would lie; a folder is made in it and removed again.")
+    ] = Path("."),
+    calls: Annotated[
+        int,
+        typer.Option(min=1, help="Of each kind; a tenth of what takes milliseconds, and 20 times as many for memory."),
+    ] = 5_000,
+    quick: Annotated[bool, typer.Option("--quick", help="A tenth of everything.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """What a call through the gate costs here: each kind, several at once, memory, and where the time goes."""
+    from toolwise.core.jsonio import dumps
+    from toolwise.evals.bench_gate import Plan, table
+    from toolwise.evals.bench_gate import bench_gate as run
+
+    with progress_bar() as bar:
+        found = run(folder, Plan(math.ceil(calls / 10) if quick else calls), stages(bar))
+    if as_json:
+        print(dumps(found.as_json()))
+    else:
+        screen().print(table(found))
+
+
 def _refuse_no_date(today: str) -> None:
     from toolwise.tools.calendar import sentence
 
