@@ -69,10 +69,10 @@ class Limits:
     redirects: int = 5  # a page that moved and changed to https takes two
     fetch_seconds: float = 8.0  # all hops together; below call_seconds, so that the tool can still answer
     response_bytes: int = 4 * 1024 * 1024  # of a body, decoded; pages are long before a tool cuts them
-    query_chars: int = 16 * 1024  # of one SQL statement, its parameters not counted
+    sql_bytes: int = 16 * 1024  # of one statement, its bound values not counted
     query_rows: int = 1_000  # of one answer; more belongs into the query, as count() or LIMIT
     query_bytes: int = 1024 * 1024  # of one answer; what is kept of a result
-    query_value_bytes: int = 128 * 1024  # of any value on the way; instr() of two such takes a tenth of a second
+    query_value_bytes: int = 128 * 1024  # of any value on the way; instr() on two such takes a tenth of a second
     query_steps: int = 100_000_000  # of SQLite's machine; a second or two, ten million rows read through
     query_seconds: float = 5.0  # of one query; below call_seconds
     like_chars: int = 100  # of a LIKE or GLOB pattern, whose cost is a power of its wildcards
