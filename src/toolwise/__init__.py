@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from toolwise.teach.report.summary import summarise
     from toolwise.teach.train import TrainSettings, train
     from toolwise.tools.builtin import builtin_registry
+    from toolwise.tools.confined.fetch import safe_fetch
+    from toolwise.tools.confined.paths import ConfinedFolder
+    from toolwise.tools.confined.query import safe_query
     from toolwise.tools.registry import Registry, tool
 
 __version__ = "0.1.0"
@@ -51,6 +54,9 @@ _HOMES = {
     "teach.report.summary": ("summarise",),
     "teach.train": ("TrainSettings", "train"),
     "tools.builtin": ("builtin_registry",),
+    "tools.confined.fetch": ("safe_fetch",),
+    "tools.confined.paths": ("ConfinedFolder",),
+    "tools.confined.query": ("safe_query",),
     "tools.registry": ("Registry", "tool"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -62,6 +68,7 @@ __all__ = [
     "CallEnded",
     "CallStarted",
     "CedarPolicy",
+    "ConfinedFolder",
     "DecodeSettings",
     "Document",
     "Effect",
@@ -89,6 +96,8 @@ __all__ = [
     "offline_gate",
     "pull",
     "read_documents",
+    "safe_fetch",
+    "safe_query",
     "summarise",
     "tool",
     "train",
