@@ -1,6 +1,7 @@
 """Strict JSON: what is refused, what comes back exactly, and that no other error ever leaves."""
 
 import json
+import re
 import time
 from dataclasses import replace
 from enum import Enum, StrEnum
@@ -229,9 +230,22 @@ def test_what_is_accepted_the_standard_parser_reads_equally(text):
 
 
 def test_the_first_line_of_a_foreign_error_fits_into_a_sentence() -> None:
-    assert jsonio.first_line(OSError("no such\x1b[31m model.\nlong story")) == "no such\\x1b[31m model"
+    assert jsonio.first_line(OSError("no such\x1b[31m model.\nlong story")) == "no such\\u001b[31m model"
     assert jsonio.first_line(ValueError()) == ""
     assert len(jsonio.first_line(ValueError("x" * 10_000))) == LIMITS.message_chars
+
+
+@pytest.mark.parametrize(
+    "hidden", ["\u200b", "\u00a0", "\u3164", "\ufe0f", "\u2800", "\U000e0141", "\U000e01ef", "\u202e", "\x1b"]
+)
+def test_what_nobody_could_see_is_shown_as_an_escape(hidden: str) -> None:
+    shown = jsonio.printable(f"a{hidden}b", 100)
+    assert re.fullmatch(r"a(\\u[0-9a-f]{4})+b", shown)
+
+
+@given(st.text(characters))
+def test_printable_json_is_still_the_same_json(text: str) -> None:
+    assert jsonio.loads(jsonio.printable(jsonio.dumps([text]), 10_000)) == [text]
 
 
 def sound(value: object, depth: int = 2) -> bool:

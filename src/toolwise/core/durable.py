@@ -88,13 +88,20 @@ def replace_file(path: Path, data: bytes) -> None:
 
     Raises BadInput or StorageUnavailable; then `path` is what it was before, or already whole.
     """
+    with replacing(path) as descriptor:
+        write_all(descriptor, data)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[int]:
+    """The same for content that comes piece by piece: what is written to the descriptor becomes all of `path`."""
     # The process id keeps two workers that were given the same file from writing into one temporary.
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
     with storage(path):
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
             try:
-                write_all(descriptor, data)
+                yield descriptor
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
@@ -106,14 +113,27 @@ def replace_file(path: Path, data: bytes) -> None:
         sync_folder(path.parent)
 
 
-def write_output(path: Path, text: str) -> None:
-    """Write a file that somebody asked for: whole or not at all; a device or a pipe takes what it is given.
+@contextmanager
+def output(path: Path) -> Iterator[int]:
+    """A descriptor for a file that somebody asked for: whole or not at all; a device or a pipe takes what it is given.
 
     Raises BadInput or StorageUnavailable.
     """
     with storage(path):
         whole = not path.exists() or path.is_file()
-        if not whole:
-            path.write_text(text, encoding="utf-8")
     if whole:
-        replace_file(path.resolve(), text.encode())
+        with replacing(path.resolve()) as descriptor:
+            yield descriptor
+        return
+    with storage(path):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+def write_output(path: Path, text: str) -> None:
+    """Write such a file in one piece. Raises BadInput or StorageUnavailable."""
+    with output(path) as descriptor:
+        write_all(descriptor, text.encode())

@@ -24,6 +24,10 @@ from toolwise.core.limits import LIMITS, Limits
 # A string, closed or not, or a bracket. Possessive, so that no input makes it backtrack.
 _STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# Blank letters and variation selectors: they count as printable, and whole messages have been hidden in them.
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 
 
@@ -70,11 +74,14 @@ def fingerprint(value: Any) -> str:
 
 
 def printable(text: str, chars: int) -> str:
-    """`text` as a message may show it: cut to so many characters, what does not print written as an escape."""
+    """`text` as a message may show it: cut to so many characters, what nobody could see written as JSON's escape.
+
+    Canonical JSON that was not cut is still JSON, and of the same value.
+    """
     shown = text if len(text) <= chars else text[: chars - 1] + "…"
-    if shown.isprintable():
+    if shown.isprintable() and (shown.isascii() or not _INVISIBLE.search(shown)):
         return shown
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
+    return "".join(c if c.isprintable() and not _INVISIBLE.match(c) else json.dumps(c)[1:-1] for c in shown)
 
 
 def quote(text: str, chars: int = 40) -> str:
