@@ -1,12 +1,13 @@
 """Deny by default, forbid wins, an error is a denial."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from toolwise.core.types import Effect, Labels, Principal, Tool
-from toolwise.gate.policy import OFFLINE, CedarPolicy, Decision, DenyAll
+from toolwise.core.types import Confidentiality, Effect, Labels, Principal, Tool
+from toolwise.gate.policy import DEFAULT, OFFLINE, CedarPolicy, Decision, DenyAll
 
 ANN = Principal("ann")
 PERMIT_ALL = "permit (principal, action, resource);"
@@ -120,3 +121,61 @@ def test_nested_arguments_can_be_tested() -> None:
 def test_offline_only_tools_that_compute_or_look_are_permitted() -> None:
     verdicts = {effect: decide(OFFLINE, effect=effect).verdict for effect in Effect}
     assert verdicts == {Effect.PURE: "allow", Effect.READ: "allow", Effect.WRITE: "deny"}
+
+
+@pytest.mark.case("G2")
+@pytest.mark.parametrize(
+    ("url", "verdict"),
+    [
+        ("https://good.example", "allow"),
+        ("https://GOOD.example:443/path?q=1#x", "allow"),
+        ("https://good.example./", "allow"),
+        ("https://good.example.evil.net/", "deny"),
+        ("https://good.example@evil.net/", "deny"),
+        ("https://good.example:80@evil.net/", "deny"),
+        ("https://evil.net/good.example", "deny"),
+        ("https://evil.net#https://good.example", "deny"),
+        ("https://evil.net\\@good.example", "deny"),
+        ("https:\\\\good.example", "deny"),
+        ("https://good.example\t.evil.net", "deny"),
+        (" https://good.example", "deny"),
+        ("ftp://good.example", "deny"),
+        ("//good.example", "deny"),
+        ("good.example", "deny"),
+        ("https://good.example:0/", "deny"),
+        ("https://good.example:x/", "deny"),
+        ("https://göod.example", "deny"),
+        ("https://[good.example", "deny"),
+        ("", "deny"),
+    ],
+)
+def test_an_address_is_compared_by_its_parsed_host(url: str, verdict: str) -> None:
+    text = 'permit (principal, action == Action::"call", resource) when { context.hosts.url == "good.example" };'
+    assert decide(text, {"url": url}).verdict == verdict
+
+
+@pytest.mark.case("G2")
+def test_a_host_of_an_argument_that_is_left_out_denies() -> None:
+    text = 'permit (principal, action == Action::"call", resource) when { context.hosts.url == "good.example" };'
+    assert decide(text, {}).verdict == "deny"
+    assert decide(text, {"other": "https://good.example"}).verdict == "deny"
+    assert decide(PERMIT_ALL, {"__entity": "https://good.example"}).verdict == "allow"
+
+
+def test_the_default_policy_permits_looking_asks_about_writing_and_keeps_private_data_in() -> None:
+    policy = CedarPolicy.from_text(DEFAULT)
+    private = Labels(confidentiality=Confidentiality.PRIVATE)
+    public = replace(tool("http_get", Effect.READ), public=True)
+    assert [policy.decide(ANN, tool(effect=effect), {}, private).verdict for effect in Effect] == [
+        *("allow", "allow", "ask")
+    ]
+    assert policy.decide(ANN, public, {}, Labels()).verdict == "allow"
+    assert policy.decide(ANN, public, {}, private).verdict == "deny"
+    sink = replace(tool("post", Effect.WRITE), public=True)
+    assert policy.decide(ANN, sink, {}, private).verdict == "deny"
+
+
+def test_a_policys_version_changes_with_its_text() -> None:
+    one, other = CedarPolicy.from_text(PERMIT_ALL), CedarPolicy.from_text(f"{PERMIT_ALL} ")
+    assert one.version != other.version
+    assert one.version == CedarPolicy.from_text(PERMIT_ALL).version

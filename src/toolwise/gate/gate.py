@@ -204,7 +204,7 @@ class Gate:
     def _authorised(self, line: Line, checked: Checked) -> tuple[Line, Decision]:
         """The line with what decided and what the model had read, and the decision, which is no denial."""
         most = self._limits.message_chars
-        labels = self._flow.of(checked.context)
+        labels = self._flow.of(checked.context, checked.tool)
         try:
             decision = self._policy.decide(checked.context.principal, checked.tool, checked.arguments, labels)
             decision = replace(decision, policy=jsonio.printable(decision.policy, most))

@@ -46,6 +46,7 @@ def read(text: str) -> Labels:
     )
 
 
+_WORST = Labels(Integrity.UNTRUSTED, Confidentiality.PRIVATE)
 _TABLE = "CREATE TABLE IF NOT EXISTS flows (run TEXT PRIMARY KEY, labels TEXT NOT NULL)"
 _GET = "SELECT labels FROM flows WHERE run = ?"
 _PUT = "INSERT INTO flows (run, labels) VALUES (?, ?) ON CONFLICT (run) DO UPDATE SET labels = excluded.labels"
@@ -62,14 +63,17 @@ class Flow:
         with state.transaction() as sql:
             sql(_TABLE)
 
-    def of(self, context: CallContext) -> Labels:
-        """What the model of this run had read: what the caller says, and what the gate has given it."""
-        return self._known(_key(context)) | context.labels
+    def of(self, context: CallContext, tool: Tool) -> Labels:
+        """What the model of this run had read: what the caller says, and what any gate over this state has given it.
+
+        For a pure tool, which brings nothing in and carries nothing out, what this process knows is enough.
+        """
+        return self._known(_key(context), fresh=tool.effect is not Effect.PURE or tool.public) | context.labels
 
     def add(self, context: CallContext, labels: Labels) -> None:
         """The run is given a text with these labels. Raises StorageUnavailable, and then it must not be given it."""
         key = _key(context)
-        before = self._known(key)
+        before = self._known(key, fresh=False)
         if before | labels == before:
             return
         with self._state.transaction() as sql:
@@ -79,11 +83,12 @@ class Flow:
         with self._lock:
             self._runs[key] = worse
 
-    def _known(self, key: str) -> Labels:
+    def _known(self, key: str, *, fresh: bool) -> Labels:
         with self._lock:
-            if key in self._runs:
+            known = self._runs.get(key)
+            if known is not None and (known == _WORST or not fresh):
                 self._runs.move_to_end(key)
-                return self._runs[key]
+                return known
         found = self._state.read(_GET, (key,))
         labels = read(found[0][0]) if found else Labels()
         with self._lock:

@@ -71,6 +71,7 @@ def _applying(schemas: Iterable[Any], root: Mapping[str, Any]) -> list[Mapping[s
 
 
 def _inside(schemas: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
+    """The schemas of one property; a pattern is taken to fit every name, since to show too little does no harm."""
     found = []
     for schema in schemas:
         named = schema.get("properties", {})
