@@ -27,7 +27,7 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Literal
@@ -44,6 +44,7 @@ START = "0" * 64  # what the first line is chained to
 _NO_EFFECT = frozenset({"", Effect.PURE.value})
 _OWED = frozenset({"result", "late"})  # of what was executed: kept until it can be written
 _PAGE = 1_000  # lines read at one time
+_ANY: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ _TYPED = ", ".join(f"{name} {'DOUBLE PRECISION' if name == 'seconds' else 'TEXT'
 _TABLE = f"CREATE TABLE IF NOT EXISTS audit (sequence BIGINT PRIMARY KEY, hash TEXT NOT NULL, {_TYPED})"
 _LAST = "SELECT sequence, hash FROM audit ORDER BY sequence DESC LIMIT 1"
 _INSERT = f"INSERT INTO audit (sequence, hash, {_COLUMNS}) VALUES (?, ?, {', '.join('?' * len(_NAMES))})"  # noqa: S608
-_SELECT = f"SELECT sequence, hash, {_COLUMNS} FROM audit WHERE sequence > ? ORDER BY sequence LIMIT ?"  # noqa: S608
+_SELECT = f"SELECT sequence, hash, {_COLUMNS} FROM audit WHERE sequence > ? {{}}ORDER BY sequence LIMIT ?"  # noqa: S608
 
 
 class Audit:
@@ -127,26 +128,11 @@ class Audit:
     def rows(self, after: int = 0) -> Iterator[Row]:
         """Every line behind the sequence number `after`, in order, read page by page."""
         self.flush()
-        while page := self._state.read(_SELECT, (after, _PAGE)):
-            for sequence, hash, *rest in page:
-                yield Row(sequence, hash, Line(*rest))
-            after = page[-1][0]
+        yield from read_rows(self._state, after)
 
     def verify(self, head: str = "") -> Row | None:
-        """Follow the whole chain; the last line, or None where there is none.
-
-        Raises Corrupt for the first line that was changed, put in or taken out, and when the chain does not hold
-        `head`, a hash that was noted earlier (so that nothing was rewritten or cut off since).
-        """
-        last, before, found = None, START, not head
-        for row in self.rows():
-            number = last.sequence if last else 0
-            if row.sequence != number + 1 or row.hash != chained(before, row.line):
-                raise Corrupt(f"The audit log was changed at or before line {number + 1}; keep the file for evidence.")
-            last, before, found = row, row.hash, found or row.hash == head
-        if not found:
-            raise Corrupt("The audit log does not hold the head that was noted: its end was cut off or rewritten.")
-        return last
+        """What the function `verify` says of this log."""
+        return verify(self.rows(), head)
 
     def flush(self) -> None:
         """Write what waits."""
@@ -164,6 +150,41 @@ class Audit:
                 sequence, hash = sequence + 1, chained(hash, line)
                 sql(_INSERT, (sequence, hash, *_values(line)))
         self._pending = []
+
+
+def read_rows(state: State, after: int = 0, equal: Mapping[str, str] = _ANY) -> Iterator[Row]:
+    """The rows behind `after` of an audit log that somebody else writes, those whose fields have these values.
+
+    Raises StorageUnavailable, also where `state` holds no audit log.
+    """
+    assert set(equal) <= set(_NAMES)
+    select = _SELECT.format("".join(f"AND {name} = ? " for name in equal))
+    while page := state.read(select, (after, *equal.values(), _PAGE)):
+        for sequence, hash, *rest in page:
+            yield Row(sequence, hash, Line(*rest))
+        after = page[-1][0]
+
+
+def last_sequence(state: State) -> int:
+    """How many lines the log has. Raises StorageUnavailable."""
+    return int((state.read(_LAST) or [(0, START)])[0][0])
+
+
+def verify(rows: Iterable[Row], head: str = "") -> Row | None:
+    """Follow the whole chain; the last row, or None where there is none.
+
+    Raises Corrupt for the first line that was changed, put in or taken out, and when the chain does not hold `head`, a
+    hash that was noted earlier (so that nothing was rewritten or cut off since).
+    """
+    last, before, found = None, START, not head
+    for row in rows:
+        number = last.sequence if last else 0
+        if row.sequence != number + 1 or row.hash != chained(before, row.line):
+            raise Corrupt(f"The audit log was changed at or before line {number + 1}; keep the file for evidence.")
+        last, before, found = row, row.hash, found or row.hash == head
+    if not found:
+        raise Corrupt("The audit log does not hold the head that was noted: its end was cut off or rewritten.")
+    return last
 
 
 def chained(before: str, line: Line) -> str:

@@ -108,28 +108,38 @@ class CedarPolicy:
     def decide(self, principal: Principal, tool: Tool, arguments: Mapping[str, Any], labels: Labels) -> Decision:
         if self._policies is None:
             return Decision("deny", self.problem)
-        context = {
-            "arguments": _shown(arguments),
-            "hosts": {name: host for name, value in arguments.items() if name[:2] != "__" and (host := host_of(value))},
-            "integrity": labels.integrity.value,
-            "confidentiality": labels.confidentiality.value,
-        }
-        call = self._ask_cedar("call", principal, tool, context)
+        context = seen(arguments, labels)
+        call = authorized(self._policies, "call", principal, tool, context)
         if call.allowed or call.diagnostics.errors or call.diagnostics.reasons:
             return _decision(call, "allow")
-        return _decision(self._ask_cedar("ask", principal, tool, context), "ask")
+        return _decision(authorized(self._policies, "ask", principal, tool, context), "ask")
 
-    def _ask_cedar(
-        self, action: str, principal: Principal, tool: Tool, context: Mapping[str, Any]
-    ) -> cedarpy.AuthzResult:
-        request = {
-            "principal": {"type": "User", "id": principal.id},
-            "action": {"type": "Action", "id": action},
-            "resource": {"type": "Tool", "id": tool.name},
-            "context": context,
-        }
-        assert self._policies is not None
-        return cedarpy.is_authorized(request, self._policies, _entity(tool.name, tool.effect, tool.public))
+
+def seen(arguments: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
+    """The `context` of a request: what a policy sees of a call."""
+    return {
+        "arguments": _shown(arguments),
+        "hosts": {name: host for name, value in arguments.items() if name[:2] != "__" and (host := host_of(value))},
+        "integrity": labels.integrity.value,
+        "confidentiality": labels.confidentiality.value,
+    }
+
+
+def authorized(
+    policies: cedarpy.PolicySet,
+    action: Literal["call", "ask"],
+    principal: Principal,
+    tool: Tool,
+    context: Mapping[str, Any],
+) -> cedarpy.AuthzResult:
+    """Cedar's own answer to one request."""
+    request = {
+        "principal": {"type": "User", "id": principal.id},
+        "action": {"type": "Action", "id": action},
+        "resource": {"type": "Tool", "id": tool.name},
+        "context": context,
+    }
+    return cedarpy.is_authorized(request, policies, _entity(tool.name, tool.effect, tool.public))
 
 
 def _decision(answer: cedarpy.AuthzResult, permitted: Literal["allow", "ask"]) -> Decision:
