@@ -189,9 +189,5 @@ def verify(rows: Iterable[Row], head: str = "") -> Row | None:
 
 def chained(before: str, line: Line) -> str:
     """The hash of a line behind a line with the hash `before`: every field with its length, so that none can move."""
-    digest = hashlib.sha256(before.encode())
-    for value in _values(line):
-        field = str(value).encode()
-        digest.update(b"%d:" % len(field))
-        digest.update(field)
-    return digest.hexdigest()
+    fields = "".join([f"{len(value)}:{value}" for value in map(str, _values(line))])
+    return hashlib.sha256(f"{before}{fields}".encode()).hexdigest()

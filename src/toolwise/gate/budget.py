@@ -14,8 +14,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, fields, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from toolwise.core.errors import BudgetExceeded
 from toolwise.core.limits import LIMITS, Limits
@@ -23,8 +22,7 @@ from toolwise.core.types import CallContext, Tool
 from toolwise.gate.state import State
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(NamedTuple):
     """What a call uses, or may use."""
 
     calls: float = 1
@@ -33,8 +31,7 @@ class Amount:
     cost: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Cap:
+class Cap(NamedTuple):
     """The most that may be used; None: any amount."""
 
     calls: float | None = None
@@ -44,7 +41,6 @@ class Cap:
 
 
 _NOTHING = Amount(calls=0)
-_UNITS = tuple(field.name for field in fields(Amount))
 Draw = tuple[str, str, float, float]  # whose budget, unit, amount, cap
 
 
@@ -93,7 +89,7 @@ class Reservation:
         self._caps = [
             (scope, name, unit, cap)
             for scope, name, caps in scopes
-            for unit, cap in zip(_UNITS, astuple(caps), strict=True)
+            for unit, cap in zip(Cap._fields, caps, strict=True)
             if cap is not None
         ]
         self._held = self._used = _NOTHING
@@ -112,7 +108,7 @@ class Reservation:
 
     def end(self, seconds: float, bytes: float) -> None:
         """The call has ended after so many seconds, with so many bytes."""
-        self._used = replace(self._held, seconds=seconds, bytes=bytes)
+        self._used = self._held._replace(seconds=seconds, bytes=bytes)
 
     def __enter__(self) -> Reservation:
         return self
@@ -125,7 +121,7 @@ class Reservation:
 
 
 def _sum(a: Amount, b: Amount, sign: int) -> Amount:
-    return Amount(*(x + sign * y for x, y in zip(astuple(a), astuple(b), strict=True)))
+    return Amount(*(x + sign * y for x, y in zip(a, b, strict=True)))
 
 
 class Counted:

@@ -38,8 +38,10 @@ def attempts(
     `again` is told of every failure behind which another attempt would come, and may forbid it (a budget).
     """
     deadline = clock.monotonic() + seconds
-    if not tool.repeatable:
-        return run(seconds)
+    first = run(seconds)
+    if first.code not in _RETRYABLE or not tool.repeatable:
+        return first
+    made = [first]  # what tenacity takes for its own first attempt
 
     def enough(state: tenacity.RetryCallState) -> bool:
         late = clock.monotonic() + state.upcoming_sleep >= deadline
@@ -52,7 +54,7 @@ def attempts(
         sleep=clock.sleep,
         retry_error_callback=_outcome,
     )
-    return retrying(lambda: run(max(0.0, deadline - clock.monotonic())))
+    return retrying(lambda: made.pop() if made else run(max(0.0, deadline - clock.monotonic())))
 
 
 def _outcome(state: tenacity.RetryCallState) -> Outcome:
