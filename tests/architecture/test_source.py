@@ -300,3 +300,21 @@ def test_only_heavy_packages_are_imported_inside_functions(file: Path) -> None:
         if node.col_offset and full.split(".")[0] not in may_hide
     }
     assert not hidden, f"{file.name} imports inside a function: {hidden}"
+
+
+#: What else has a method `run`: programs, event loops, and the gate's own processes.
+OTHER_RUNS = {"asyncio", "subprocess", "self._runner", "_Server(program, theirs, tools, limits)"}
+
+
+@pytest.mark.parametrize("file", FILES, ids=IDS)
+def test_a_tool_runs_nowhere_but_in_the_gate(file: Path) -> None:
+    """A second way to run a tool would be a way around the policy, the ledger and the audit log."""
+    if file == SRC / "toolwise" / "gate" / "outcome.py":
+        return
+    ways = {
+        f"line {node.lineno}: {ast.unparse(node.func)}"
+        for node in ast.walk(tree(file))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "run"
+        if ast.unparse(node.func.value) not in OTHER_RUNS
+    }
+    assert not ways, f"{file.name} runs a tool: {ways}"

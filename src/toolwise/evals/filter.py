@@ -26,7 +26,7 @@ from toolwise.teach.prepare import Prepared, prepare
 from toolwise.teach.prompts import PROMPTS
 from toolwise.teach.records import Candidate, Passage
 from toolwise.teach.score import Scorer, wording_named
-from toolwise.tools.calculator import CALCULATOR
+from toolwise.tools.calculator import CALCULATOR, calculate
 
 _ANNOTATION = re.compile(r"<<([^<>=]+)=([^<>]*)>>")
 
@@ -143,7 +143,7 @@ def _without_annotations(question: str, answer: str) -> tuple[str, list[tuple[in
 def _candidate(prepared: Prepared, offset: int, expression: str) -> Candidate | None:
     """The annotation as a candidate before the word that its number stands in; None where the calculator refuses."""
     try:
-        result = str(CALCULATOR.run(expression=expression))
+        result = calculate(expression)
     except ToolwiseError:
         return None
     start = word_start(prepared.passage.text, offset)
