@@ -77,6 +77,14 @@ def test_a_stored_budget_is_shared_and_outlives_its_processes(tmp_path: Path) ->
     assert [bench().call({}).code for _ in range(3)] == ["ok", "ok", "budget_exceeded"]
 
 
+def test_a_budget_that_cannot_be_given_back_takes_nothing_from_the_result(tmp_path: Path) -> None:
+    counts = open_state(tmp_path / "budgets.db")
+    bench = Bench((tool(counts.close),), settings={"budgets": Budgets(Cap(calls=9, seconds=99), state=counts)})
+    assert bench.call({}).ok
+    assert bench.events[-1] == ("result", "ok")
+    assert bench.call({}).code == "storage_unavailable"
+
+
 @pytest.mark.case("E11")
 @pytest.mark.parametrize("stored", [False, True])
 def test_calls_at_once_never_overdraw_a_budget_together(stored: bool, tmp_path: Path) -> None:

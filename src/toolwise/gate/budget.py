@@ -14,9 +14,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from toolwise.core.errors import BudgetExceeded
+from toolwise.core.errors import BudgetExceeded, StorageUnavailable
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import CallContext, Tool
 from toolwise.gate.state import State
@@ -114,7 +115,8 @@ class Reservation:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._counts.add(self._draws(_sum(self._used, self._held, -1)))
+        with suppress(StorageUnavailable):  # what cannot be given back stays used; the call has ended all the same
+            self._counts.add(self._draws(_sum(self._used, self._held, -1)))
 
     def _draws(self, amount: Amount) -> list[Draw]:
         return [(scope, unit, change, cap) for scope, _, unit, cap in self._caps if (change := getattr(amount, unit))]
