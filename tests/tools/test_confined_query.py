@@ -242,15 +242,15 @@ LONG = LIMITS.query_value_bytes
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT length(replace(hex(?1), '6', hex(?1)))",
-        "SELECT length(group_concat(?1)) FROM people a, people b, people c",
-        "SELECT json_group_array(?1) FROM people a, people b, people c",
-        "SELECT " + " || ".join(["?1"] * 9),
-        f"SELECT ?1, '{'x' * LIMITS.sql_bytes}'",
+        "SELECT length(replace(hex(:a), '6', hex(:a)))",
+        "SELECT length(group_concat(:a)) FROM people a, people b, people c",
+        "SELECT json_group_array(:a) FROM people a, people b, people c",
+        "SELECT " + " || ".join([":a"] * 9),
+        f"SELECT :a, '{'x' * LIMITS.sql_bytes}'",
     ],
 )
 def test_no_value_grows_without_bound(database: Path, sql: str) -> None:
-    refused(database, sql, LimitExceeded, parameters=["a" * (LONG // 4)])
+    refused(database, sql, LimitExceeded, parameters={"a": "a" * (LONG // 4)})
 
 
 @pytest.fixture
@@ -271,15 +271,15 @@ def best_of() -> Callable[..., float]:
 @pytest.mark.parametrize(
     ("sql", "text", "part"),
     [
-        ("SELECT instr(?1, ?2)", "a" * (LONG - 99), "a" * (LONG // 2) + "b"),
-        ("SELECT length(replace(?1, ?2, 'x'))", "a" * (LONG - 99), "a" * (LONG // 2) + "b"),
-        ("SELECT length(trim(?1, ?2))", "a" * (LONG - 99), "b" * 500 + "a"),
-        ("SELECT ?1 LIKE ?2", "a" * (LONG - 99), "%a_" * 33 + "b"),
-        ("SELECT ?1 GLOB ?2", "a" * (LONG - 99), "*[a-c]?" * 14 + "b"),
-        ("SELECT json_valid(?1), ?2", "[" * (LONG - 99), ""),
+        ("SELECT instr(:a, :b)", "a" * (LONG - 99), "a" * (LONG // 2) + "b"),
+        ("SELECT length(replace(:a, :b, 'x'))", "a" * (LONG - 99), "a" * (LONG // 2) + "b"),
+        ("SELECT length(trim(:a, :b))", "a" * (LONG - 99), "b" * 500 + "a"),
+        ("SELECT :a LIKE :b", "a" * (LONG - 99), "%a_" * 33 + "b"),
+        ("SELECT :a GLOB :b", "a" * (LONG - 99), "*[a-c]?" * 14 + "b"),
+        ("SELECT json_valid(:a), :b", "[" * (LONG - 99), ""),
     ],
 )
 def test_no_usual_step_takes_long(
     database: Path, sql: str, text: str, part: str, best_of: Callable[..., float]
 ) -> None:
-    assert best_of(lambda: safe_query(database, sql, [text, part])) < 1.0
+    assert best_of(lambda: safe_query(database, sql, {"a": text, "b": part})) < 1.0
