@@ -27,6 +27,10 @@ from rich.table import Table
 PACKAGES = ("toolwise", "pydantic-ai-slim", "langchain-core", "langgraph", "openai-agents", "smolagents", "agno")
 
 
+Seconds = tuple[float, float]
+Found = dict[str, list[list[Seconds]]]  # path -> round -> every call
+
+
 def add(a: int, b: int) -> int:
     """Add two integers.
 
@@ -37,20 +41,20 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-async def one(path: ToolPath, id: str) -> float:
-    """Seconds of one call."""
-    started = time.perf_counter()
+async def one(path: ToolPath, id: str) -> Seconds:
+    """What one call takes: wall time, and processor time of all threads of this process."""
+    computed, started = time.process_time(), time.perf_counter()
     text = await path.call(id, GOOD)
-    seconds = time.perf_counter() - started
+    taken = time.perf_counter() - started, time.process_time() - computed
     assert text == "42", (path.name, text)
-    return seconds
+    return taken
 
 
-async def timed(folder: Path, rounds: int, calls: int) -> dict[str, list[list[float]]]:
-    """Path -> round -> seconds of every call."""
+async def timed(folder: Path, rounds: int, calls: int) -> Found:
+    """Every path in turns."""
     paths = [each(add, folder) for each in PATHS]
     order = random.Random(0)  # noqa: S311
-    found: dict[str, list[list[float]]] = {path.name: [] for path in paths}
+    found: Found = {path.name: [] for path in paths}
     for path in paths:
         for number in range(20):
             await one(path, f"warm-{number}")
@@ -62,15 +66,19 @@ async def timed(folder: Path, rounds: int, calls: int) -> dict[str, list[list[fl
     return found
 
 
-def summary(found: dict[str, list[list[float]]]) -> dict[str, dict[str, float]]:
-    """Microseconds; `ratio` is the median over the rounds of this path's median to ours."""
-    ours = [median(turn) for turn in found[Toolwise.name]]
+def summary(found: Found) -> dict[str, dict[str, float]]:
+    """Microseconds, and `ratio`: the median over the rounds of this path's processor time to ours."""
+
+    def computed(turn: list[Seconds]) -> float:
+        return median(cpu for _, cpu in turn)
+
     told = {}
     for name, turns in found.items():
-        every = [second for turn in turns for second in turn]
-        ratio = median(median(turn) / own for turn, own in zip(turns, ours, strict=True))
-        tenths = quantiles(every, n=10)
-        told[name] = {"p10": 1e6 * tenths[0], "median": 1e6 * median(every), "p90": 1e6 * tenths[8], "ratio": ratio}
+        every = [pair for turn in turns for pair in turn]
+        tenths = quantiles((wall for wall, _ in every), n=10)
+        micro = {"p10": tenths[0], "median": tenths[4], "p90": tenths[8], "cpu": computed(every)}
+        ratio = median(computed(turn) / computed(ours) for turn, ours in zip(turns, found[Toolwise.name], strict=True))
+        told[name] = {key: 1e6 * value for key, value in micro.items()} | {"ratio": ratio}
     return told
 
 
@@ -96,13 +104,13 @@ async def compare(rounds: int, calls: int) -> dict[str, object]:
 def show(result: dict[str, object]) -> None:
     console = Console(width=160)
     cost = Table("path", "entry", title=f"One call, microseconds ({result['calls']} calls each)")
-    for column in ("p10", "median", "p90", "x ours"):
+    for column in ("p10", "median", "p90", "cpu", "cpu x ours"):
         cost.add_column(column, justify="right")
     for name, told in result["microseconds"].items():
         cost.add_row(
             name,
             result["entries"][name],
-            *(f"{told[part]:.1f}" for part in ("p10", "median", "p90")),
+            *(f"{told[part]:.1f}" for part in ("p10", "median", "p90", "cpu")),
             f"{told['ratio']:.2f}",
         )
     console.print(cost)

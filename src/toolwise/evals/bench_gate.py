@@ -2,8 +2,7 @@
 
 Every call is a whole one: JSON text is read, validated, authorised by Cedar, claimed, counted, executed and recorded in
 a file. Beside it stands what no gate could save: the function alone, and one durable commit of SQLite on the same disk.
-The kinds take turns, so that a busy machine is busy for all of them. Times are wall times; `cpu` is what this process
-computed, its children's work not included.
+The kinds take turns, so that a busy machine is busy for all of them.
 
 Not covered: other machines, tools that do something, state on a server.
 """
@@ -70,9 +69,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """What one call takes, in microseconds: wall time, and `cpu`, the mean of this process's processor time.
+    """What one call takes, in microseconds of wall time; `cpu` is the median of this process's processor time.
 
-    On a busy machine `p10` says best what a call costs, since a tenth of the calls meets nobody else.
+    On a busy machine `p10` and `cpu` say best what a call costs: a tenth of the calls meets nobody else, and processor
+    time does not run while others do. What children compute is not in it.
     """
 
     calls: int
@@ -182,29 +182,28 @@ def _times(name: str, plan: Plan) -> int:
 
 
 def _latencies(work: Mapping[str, Work], plan: Plan, progress: Progress, clock: Clock) -> dict[str, Latency]:
-    seconds: dict[str, list[float]] = {name: [] for name in work}
-    cpu = dict.fromkeys(work, 0.0)
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in work}
     for each in work.values():
         each()  # what is made at the first call is not part of a call
     for done in range(plan.rounds):
         progress("one at a time", done, plan.rounds)
         for name, each in work.items():
-            before = cpu_seconds()
-            seconds[name] += [_seconds(each, clock) for _ in range(math.ceil(_times(name, plan) / plan.rounds))]
-            cpu[name] += cpu_seconds() - before
+            taken[name] += [_seconds(each, clock) for _ in range(math.ceil(_times(name, plan) / plan.rounds))]
     progress("one at a time", plan.rounds, plan.rounds)
-    return {name: _latency(taken, cpu[name]) for name, taken in seconds.items()}
+    return {name: _latency(pairs) for name, pairs in taken.items()}
 
 
-def _seconds(work: Work, clock: Clock) -> float:
-    started = clock.monotonic()
+def _seconds(work: Work, clock: Clock) -> tuple[float, float]:
+    """Of wall time, and of processor time."""
+    computed, started = cpu_seconds(), clock.monotonic()
     work()
-    return clock.monotonic() - started
+    return clock.monotonic() - started, cpu_seconds() - computed
 
 
-def _latency(seconds: list[float], cpu: float) -> Latency:
+def _latency(taken: list[tuple[float, float]]) -> Latency:
+    seconds, computed = zip(*taken, strict=True)
     parts = quantiles(seconds, n=100, method="inclusive") if len(seconds) > 1 else seconds * 99
-    micro = [1e6 * value for value in (parts[9], median(seconds), parts[89], parts[98], cpu / len(seconds))]
+    micro = [1e6 * value for value in (parts[9], median(seconds), parts[89], parts[98], median(computed))]
     return Latency(len(seconds), *micro)
 
 
