@@ -22,6 +22,7 @@ a process that another machine cannot see and that outlives its lease; machines 
 from __future__ import annotations
 
 import hashlib
+import secrets
 import threading
 from collections import OrderedDict
 from dataclasses import asdict, dataclass, replace
@@ -51,9 +52,14 @@ class Entry:
     seconds: float | None = None  # its deadline, if it has an enforceable one
 
     @property
+    def identity(self) -> tuple[str, str, str]:
+        """What is unique about the call."""
+        return self.principal, self.run, self.call
+
+    @property
     def key(self) -> str:
-        """What is unique about the call: 64 hex digits. A tool may hand it on."""
-        parts = "".join(f"{len(part)}:{part}" for part in (self.principal, self.run, self.call))
+        """Its identity as 64 hex digits. A tool may hand it on."""
+        parts = "".join(f"{len(part)}:{part}" for part in self.identity)
         return hashlib.sha256(parts.encode()).hexdigest()
 
 
@@ -73,10 +79,10 @@ class Ledger(Protocol):
         """Whoever began with this very entry no longer executes the call, whatever was stored of it."""
 
 
-_USED = Conflict("This call id was used for another call; give every call an id of its own.")
-_RUNS = InProgress("This call is being executed; wait for its result.")
-_UNKNOWN = OutcomeUnknown("This call was started before and may have had its effect: do not repeat it.")
-_DEAD = OutcomeUnknown("This call was started several times and never ended; an operator has to look at it.")
+_USED = "This call id was used for another call; give every call an id of its own."
+_RUNS = "This call is being executed; wait for its result."
+_UNKNOWN = "This call was started before and may have had its effect: do not repeat it."
+_DEAD = "This call was started several times and never ended; an operator has to look at it."
 
 
 class Memory:
@@ -84,34 +90,35 @@ class Memory:
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self._most = limits.replays
-        self._calls: OrderedDict[str, tuple[Entry, Result | None]] = OrderedDict()
+        self._calls: OrderedDict[tuple[str, str, str], tuple[Entry, Result | None]] = OrderedDict()
         self._lock = threading.Lock()
 
     def find(self, entry: Entry) -> Result | None:
-        first, result = self._calls.get(entry.key, (entry, None))
+        first, result = self._calls.get(entry.identity, (entry, None))
         if first.fingerprint != entry.fingerprint:
-            raise _USED
+            raise Conflict(_USED)
         return result
 
     def begin(self, entry: Entry, sql: Sql | None = None) -> None:
         with self._lock:
-            first, _ = self._calls.setdefault(entry.key, (entry, None))
+            first, _ = self._calls.setdefault(entry.identity, (entry, None))
         if first is not entry:
-            raise _RUNS if first.fingerprint == entry.fingerprint else _USED
+            raise InProgress(_RUNS) if first.fingerprint == entry.fingerprint else Conflict(_USED)
 
     def finish(self, entry: Entry, result: Result | None, end: End = "done", sql: Sql | None = None) -> None:
         with self._lock:
-            self._calls[entry.key] = (entry, result)
+            self._calls[entry.identity] = (entry, result)
 
     def leave(self, entry: Entry) -> None:
         with self._lock:
-            if self._calls.get(entry.key) == (entry, None) and self._calls[entry.key][0] is entry:
-                del self._calls[entry.key]
-            excess = len(self._calls) - self._most
-            if excess > 0:
-                finished = [key for key, (_, result) in self._calls.items() if result is not None]
-                for key in finished[:excess]:
-                    del self._calls[key]
+            first, result = self._calls.get(entry.identity, (None, None))
+            if first is entry and result is None:
+                del self._calls[entry.identity]
+            if len(self._calls) > self._most:  # one call has come, so one has to go: the oldest that has ended
+                ended = (identity for identity, (_, result) in self._calls.items() if result is not None)
+                oldest = next(ended, None)
+                if oldest is not None:
+                    del self._calls[oldest]
 
 
 _TABLE = """CREATE TABLE IF NOT EXISTS ledger (
@@ -148,21 +155,36 @@ class Record:
         return _decoded(self.result) if self.result else None
 
 
+class Owners(Protocol):
+    """Who executes calls; the module `owner`, unless somebody stands in for it."""
+
+    def myself(self) -> str:
+        """The name of this process."""
+
+    def gone(self, owner: str) -> bool | None:
+        """Whether the process with that name has ended; None where only time can tell."""
+
+
 class Durable:
     """For calls with an effect, in a state that all who might run them share."""
 
-    def __init__(self, state: State, clock: Clock, limits: Limits = LIMITS) -> None:
+    def __init__(self, state: State, clock: Clock, limits: Limits = LIMITS, owners: Owners = owner) -> None:
         self._state = state
         self._clock = clock
         self._limits = limits
-        self._me = owner.myself()
-        self._mine: dict[str, Entry] = {}  # what this process is executing now
+        self._owners = owners
+        self._me = f"{owners.myself()} {secrets.token_hex(4)}"  # one process may have several ledgers over one state
+        self._mine: dict[str, Entry] = {}  # what is executed now through this one
         self._lock = threading.Lock()
         with state.transaction() as sql:
             sql(_TABLE)
 
     def find(self, entry: Entry) -> Result | None:
         found = self._state.read(_ONE, (entry.key,))
+        if found and self._abandoned(Record(*found[0])):
+            # Whoever was executing it may have stored its result and left since: certain behind every other writer.
+            with self._state.transaction(durable=False) as sql:
+                found = sql(_ONE, (entry.key,))
         return self._answer(entry, Record(*found[0])) if found else None
 
     def begin(self, entry: Entry, sql: Sql | None = None) -> None:
@@ -173,7 +195,7 @@ class Durable:
             told = (entry.key, entry.principal, entry.run, entry.call, entry.tool, entry.fingerprint)
             sql(_INSERT, (*told, self._me, until))
         elif self._answer(entry, Record(*found[0])) is not None:
-            raise _RUNS  # it ended between `find` and now: whoever asks again gets its result
+            raise InProgress(_RUNS)  # it ended between `find` and now: whoever asks again gets its result
         else:
             sql(_AGAIN, (self._me, until, entry.key))
         with self._lock:
@@ -212,31 +234,32 @@ class Durable:
         """The stored result, or None when the call may begin (again)."""
         record = self._seen(record)
         if record.fingerprint != entry.fingerprint:
-            raise _USED
+            raise Conflict(_USED)
         if record.state == "running":
-            raise _RUNS
+            raise InProgress(_RUNS)
         if record.state == "dead":
-            raise _DEAD
+            raise OutcomeUnknown(_DEAD)
         if record.state == "unknown":
             if entry.repeatable:
                 return None
-            raise _UNKNOWN
+            raise OutcomeUnknown(_UNKNOWN)
         return record.decoded()
 
     def _seen(self, record: Record) -> Record:
         """The record as it is now: whoever was running it may have died, and it may have died too often."""
-        state = record.state
-        if state == "running" and self._abandoned(record):
-            state = "unknown"
+        state = "unknown" if self._abandoned(record) else record.state
         if state == "unknown" and record.attempts >= self._limits.attempts:
             state = "dead"
-        return Record(**{**asdict(record), "state": state})
+        return replace(record, state=state)
 
     def _abandoned(self, record: Record) -> bool:
+        """It is stored as running, and nobody runs it."""
+        if record.state != "running":
+            return False
         if record.owner == self._me:
             with self._lock:
                 return record.key not in self._mine
-        ended = owner.gone(record.owner)
+        ended = self._owners.gone(record.owner.rpartition(" ")[0])
         return record.until < self._clock.now().timestamp() if ended is None else ended
 
     def _lease(self, entry: Entry) -> float:
@@ -252,8 +275,8 @@ def _encoded(result: Result) -> str:
 
 def _decoded(text: str) -> Result:
     try:
-        told: dict[str, Any] = jsonio.loads(text, _STORED)
-        labels = told.pop("labels")
+        told: dict[str, Any] = dict(jsonio.loads(text, _STORED))
+        labels = dict(told.pop("labels"))
         return Result(**told, labels=Labels(Integrity(labels["integrity"]), Confidentiality(labels["confidentiality"])))
     except (ToolwiseError, KeyError, TypeError, ValueError) as error:
         raise Corrupt("A stored result cannot be read; an operator has to look at the ledger.") from error

@@ -29,7 +29,22 @@ from toolwise.core.errors import BadInput, StorageUnavailable, ToolwiseError
 
 Sql = Callable[..., list[Any]]  # (statement, values) -> the rows it gives
 
-_WAIT_SECONDS = 5.0  # for another process that is writing the same file
+_WAIT_SECONDS = 5  # for whoever is writing now, and for a server that does not answer
+
+# A server's own waits, so that no call waits for ever behind a machine that went away in the middle of a transaction.
+_BOUNDS = (
+    f"-c lock_timeout={_WAIT_SECONDS}s -c statement_timeout={2 * _WAIT_SECONDS}s "
+    f"-c idle_in_transaction_session_timeout={2 * _WAIT_SECONDS}s"
+)
+_CONNECTION = {
+    "client_encoding": "utf8",
+    "connect_timeout": _WAIT_SECONDS,
+    "keepalives_idle": _WAIT_SECONDS,
+    "keepalives_interval": 1,
+}
+_WRITER = "SELECT pg_advisory_xact_lock(7001), set_config('synchronous_commit', {}, true)"
+_DURABLE = _WRITER.format("replace(current_setting('synchronous_commit'), 'off', 'on')")
+_QUICK = _WRITER.format("'off'")
 
 
 class State(Protocol):
@@ -107,18 +122,29 @@ class PostgresState:
             raise BadInput(
                 "A PostgreSQL address needs the extra `postgres`: pip install 'toolwise[postgres]'."
             ) from None
+        unknown = BadInput("Give the state as postgresql+psycopg://user@host/database, or as a path.")
         try:
-            self._engine = sqlalchemy.create_engine(url, pool_pre_ping=True, pool_size=8, max_overflow=56)
+            address = sqlalchemy.make_url(url)
+            options = " ".join([*sqlalchemy.util.to_list(address.query.get("options"), []), _BOUNDS])
+            self._engine = sqlalchemy.create_engine(
+                address,
+                connect_args={**_CONNECTION, "options": options},
+                isolation_level="READ COMMITTED",  # each statement behind the lock sees what was written before it
+                pool_pre_ping=True,
+                pool_size=8,
+                max_overflow=56,
+            )
         except (sqlalchemy.exc.ArgumentError, ImportError):
-            raise BadInput("Give the state as postgresql+psycopg://user@host/database, or as a path.") from None
-        self.read("SELECT 1")
+            raise unknown from None
+        if (self._engine.dialect.name, self._engine.dialect.driver[:7]) != ("postgresql", "psycopg"):
+            raise unknown
+        if self.read("SHOW server_encoding") != [("UTF8",)]:
+            raise BadInput("The state's database has to be encoded in UTF8, so that it can hold every text.")
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[Sql]:
         with self._connected() as connection, connection.begin():
-            if not durable:
-                connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
-            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7001)")
+            connection.exec_driver_sql(_DURABLE if durable else _QUICK)
             yield _runner(connection)
 
     def read(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:

@@ -1,0 +1,152 @@
+"""What every engine promises, and what is particular to a server."""
+
+import os
+import threading
+
+import pytest
+from children import Child
+from postgres_server import Server
+
+from toolwise.core.errors import BadInput, Conflict, StorageUnavailable
+from toolwise.gate.state import State, open_state
+
+
+def table(state: State) -> None:
+    with state.transaction() as sql:
+        sql("CREATE TABLE IF NOT EXISTS things (name TEXT PRIMARY KEY, number BIGINT NOT NULL)")
+
+
+def put(state: State, name: str, number: int) -> None:
+    with state.transaction() as sql:
+        sql("INSERT INTO things VALUES (?, ?)", (name, number))
+
+
+def test_what_was_written_is_there_for_everybody_and_what_failed_for_nobody(where: str) -> None:
+    state, other = open_state(where), open_state(where)
+    table(state)
+    put(state, "né", 2**62)
+    with pytest.raises(Conflict), state.transaction() as sql:
+        sql("INSERT INTO things VALUES ('b', 1)")
+        assert sql("SELECT COUNT(*) FROM things") == [(2,)]
+        assert other.read("SELECT COUNT(*) FROM things") == [(1,)]
+        raise Conflict("no")
+    for each in (state, other):
+        assert each.read("SELECT * FROM things") == [("né", 2**62)]
+        each.close()
+
+
+def test_an_error_of_the_engine_is_ours_and_passes(state: State) -> None:
+    table(state)
+    put(state, "a", 1)
+    with pytest.raises(StorageUnavailable):
+        put(state, "a", 2)
+    with pytest.raises(StorageUnavailable):
+        state.read("SELECT nothing FROM nowhere")
+    with pytest.raises(StorageUnavailable):
+        put(state, "\ud800", 2)
+    put(state, "b", 2)
+    assert state.read("SELECT number FROM things ORDER BY name") == [(1,), (2,)]
+
+
+def test_transactions_that_write_exclude_each_other(where: str) -> None:
+    states = [open_state(where) for _ in range(2)]
+    table(states[0])
+    put(states[0], "a", 0)
+
+    def count(state: State) -> None:
+        for _ in range(10):
+            with state.transaction(durable=False) as sql:
+                ((number,),) = sql("SELECT number FROM things")
+                sql("UPDATE things SET number = ?", (number + 1,))
+
+    threads = [threading.Thread(target=count, args=(states[number % 2],)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert states[0].read("SELECT number FROM things") == [(80,)]
+    for state in states:
+        state.close()
+
+
+def test_a_forked_copy_is_refused_and_does_its_owner_no_harm(state: State) -> None:
+    table(state)
+
+    def uses() -> list[str]:
+        refused = []
+        for use in (lambda: table(state), lambda: state.read("SELECT 1"), lambda: put(state, "a", 1)):
+            try:
+                use()
+            except StorageUnavailable as error:
+                refused.append(str(error))
+        return refused
+
+    assert len(Child(uses).answer()) == 3
+    put(state, "a", 1)
+    assert state.read("SELECT * FROM things") == [("a", 1)]
+
+
+def test_sixteen_processes_open_a_place_that_is_new_to_all_of_them(where: str) -> None:
+    def opens() -> int:
+        state = open_state(where)
+        table(state)
+        put(state, str(os.getpid()), 1)
+        return 1
+
+    children = [Child(opens) for _ in range(16)]
+    assert sum(child.answer() for child in children) == 16
+    assert open_state(where).read("SELECT COUNT(*) FROM things") == [(16,)]
+
+
+# A server
+
+
+def test_a_server_that_lost_its_connections_is_used_again(server: Server) -> None:
+    state = open_state(server.address())
+    table(state)
+    with pytest.raises(StorageUnavailable), state.transaction() as sql:
+        sql("INSERT INTO things VALUES ('a', 1)")
+        server.drop_connections()
+        sql("INSERT INTO things VALUES ('b', 1)")
+    server.drop_connections()
+    put(state, "c", 1)
+    assert state.read("SELECT name FROM things") == [("c",)]
+    state.close()
+
+
+@pytest.mark.parametrize("given", ["on", "off", "local"])
+def test_only_what_must_be_durable_waits_for_the_servers_disk_however_the_server_is_set_up(
+    server: Server, given: str
+) -> None:
+    state = open_state(f"{server.address()}%20-csynchronous_commit%3D{given}")
+    waits = []
+    for durable in (True, False):
+        with state.transaction(durable=durable) as sql:
+            waits += sql("SHOW synchronous_commit")
+    assert waits == [("local" if given == "local" else "on",), ("off",)]
+    state.close()
+
+
+def test_no_wait_behind_somebody_elses_transaction_is_endless(server: Server) -> None:
+    state = open_state(server.address())
+    for bound in ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"):
+        assert state.read(f"SHOW {bound}") in ([("5s",)], [("10s",)])
+    state.close()
+
+
+def test_a_database_that_cannot_hold_every_text_is_refused(server: Server) -> None:
+    server.sql("CREATE DATABASE odd ENCODING 'SQL_ASCII' TEMPLATE template0")
+    with pytest.raises(BadInput):
+        open_state(server.address().replace("/postgres?", "/odd?"))
+
+
+@pytest.mark.parametrize("address", ["sqlite:///a.db", "nothing://x", "postgresql+pg8000://x/y", "://"])
+def test_an_address_of_another_engine_is_refused(address: str) -> None:
+    with pytest.raises(BadInput):
+        open_state(address)
+
+
+def test_a_server_that_is_not_there_is_unavailable_and_named_in_no_message() -> None:
+    with pytest.raises(StorageUnavailable) as raised:
+        open_state("postgresql+psycopg://admin:secret@127.0.0.1:1/postgres")
+    assert not {"admin", "secret", "127.0.0.1"} & set(str(raised.value).split())
