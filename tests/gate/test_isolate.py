@@ -3,61 +3,40 @@
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from isolate_bench import (
+    LEAN,
+    eventually,
+    is_dead,
+    lasting_at_most,
+    once,
+    run,
+    runner,
+    running,
+    spin,
+    stay,
+    told,
+    tool,
+)
 
-from toolwise.core.clock import FakeClock, SystemClock
+from toolwise.core.clock import FakeClock
 from toolwise.core.limits import LIMITS
-from toolwise.core.types import Effect, Principal, Tool, ToolContext
-from toolwise.gate import isolate
-from toolwise.gate.outcome import Outcome, pack, unpack
+from toolwise.gate.isolate import Runner
+from toolwise.gate.outcome import Outcome
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-
-
-def tool(function: Callable[..., Any], **settings: Any) -> Tool:
-    return Tool("probe", "A probe.", {"type": "object"}, Effect.PURE, function, **settings)
-
-
-def told(seconds: float = 5.0) -> ToolContext:
-    return ToolContext(Principal("ann"), "2024-05-01", seconds)
-
-
-def run(function: Callable[..., Any], seconds: float = 5.0, /, **arguments: Any) -> Outcome:
-    return isolate.run(tool(function), arguments, told(seconds), LIMITS, SystemClock())
-
-
-def spin() -> None:
-    while True:
-        pass
-
-
-def running(marker: str) -> list[str]:
-    """Processes that carry the marker in their command line."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            with contextlib.suppress(OSError):
-                found += [entry.name] * (marker.encode() in (entry / "cmdline").read_bytes())
-    return found
-
-
-@contextlib.contextmanager
-def lasting_at_most(seconds: float) -> Iterator[None]:
-    started = time.monotonic()
-    yield
-    assert time.monotonic() - started <= seconds
 
 
 def memory(what: str) -> int:
@@ -79,15 +58,38 @@ def test_the_answer_of_a_closure_comes_back() -> None:
     assert run(lambda key: {"found": table[key]}, key="a") == Outcome("ok", '{"found":1}', 11)
 
 
-def test_what_a_tool_changes_in_its_process_is_not_seen_outside() -> None:
+def test_what_a_tool_changes_in_its_process_is_not_seen_outside_nor_by_the_next_call() -> None:
     table: list[int] = []
-    assert run(lambda: table.append(1)).text == "null"
+
+    def grow() -> int:
+        table.append(1)
+        return len(table)
+
+    probe = tool(grow)
+    with runner(probe) as shared:
+        assert [shared.run(probe, {}, told()).text for _ in range(3)] == ["1"] * 3
     assert table == []
 
 
-def test_a_tool_is_told_who_asks() -> None:
-    asks = tool(lambda context: f"{context.principal.id} {context.today}", context_parameter="context")
-    assert isolate.run(asks, {}, told(), LIMITS, SystemClock()).text == "ann 2024-05-01"
+def test_a_tool_is_told_all_that_the_gate_says() -> None:
+    probe = tool(lambda context: asdict(context), context_parameter="context")
+    assert once(probe).text == '{"key":"key-1","principal":{"id":"ann"},"seconds":5.0,"today":"2024-05-01"}'
+
+
+def test_arguments_arrive_as_they_were() -> None:
+    given = {"big": 2**60 + 1, "tiny": 5e-324, "text": "né\n\u2028", "nested": [[None, True], {"": -0.0}]}
+    outcome = run(lambda **arguments: repr(arguments), **given)
+    assert outcome.text == repr(dict(sorted(given.items())))
+
+
+def test_arguments_that_no_child_could_read_are_refused() -> None:
+    assert run(lambda text: text, text="x" * (LIMITS.string_bytes + 1)).code == "invalid_arguments"
+    assert run(lambda thing: thing, thing=object()).code == "result_invalid"
+
+
+def test_a_tool_that_the_runner_was_not_made_for_does_not_run() -> None:
+    with runner(tool(lambda: "mine")) as shared:
+        assert shared.run(tool(lambda: "yours"), {}, told()).code == "unknown_tool"
 
 
 def test_only_a_bounded_tool_runs_in_this_process() -> None:
@@ -99,15 +101,21 @@ def test_only_a_bounded_tool_runs_in_this_process() -> None:
         (tool(os.getpid), False),
         (tool(coroutine, bounded=True), False),
     ):
-        outcome = isolate.run(probe, {}, told(), LIMITS, SystemClock())
-        assert (outcome.text == str(os.getpid())) is inside
+        assert (once(probe).text == str(os.getpid())) is inside
 
 
 @pytest.mark.case("D1")
-def test_an_endless_loop_ends_at_its_deadline() -> None:
-    with lasting_at_most(1.5):
-        outcome = run(spin, 0.5)
-    assert (outcome.code, outcome.answered) == ("timeout", False)
+def test_an_endless_loop_ends_at_its_deadline_and_its_process_is_gone(tmp_path: Path) -> None:
+    def work() -> None:
+        (tmp_path / "pid").write_text(str(os.getpid()))
+        spin()
+
+    probe = tool(work)
+    with runner(probe) as shared, lasting_at_most(2.0):
+        with lasting_at_most(1.5):
+            outcome = shared.run(probe, {}, told(1.0))
+        eventually(lambda: is_dead(int((tmp_path / "pid").read_text())))
+    assert (outcome.code, outcome.answered, outcome.late) == ("timeout", False, None)
 
 
 @pytest.mark.case("D2")
@@ -120,6 +128,30 @@ def test_a_coroutine_that_swallows_its_cancellation_still_times_out() -> None:
 
     with lasting_at_most(1.5):
         assert run(stubborn, 0.5).code == "timeout"
+
+
+@linux
+@pytest.mark.case("D2")
+@pytest.mark.case("D7")
+def test_an_answer_after_the_deadline_is_kept_beside_the_timeout(tmp_path: Path) -> None:
+    begun, until = tmp_path / "begun", tmp_path / "until"
+
+    class Late:
+        """A clock by which the deadline passes while the answer is on its way."""
+
+        def monotonic(self) -> float:
+            if not begun.exists():
+                return 0.0
+            until.touch()
+            stat = Path(f"/proc/{begun.read_text()}/stat")
+            eventually(lambda: stat.read_bytes().rpartition(b")")[2].split()[0] == b"S")
+            return 100.0
+
+    probe = tool(lambda: stay(begun, until))
+    with Runner([probe], LEAN, Late()) as shared:  # type: ignore[arg-type]  it is asked for nothing else
+        outcome = shared.run(probe, {}, told())
+    assert (outcome.code, outcome.answered) == ("timeout", False)
+    assert outcome.late == Outcome("ok", "done", 4)
 
 
 def test_a_coroutine_runs_also_when_the_caller_has_an_event_loop() -> None:
@@ -152,22 +184,41 @@ def test_a_tool_that_exits_has_failed(error: BaseException, bounded: bool) -> No
     def leave() -> None:
         raise error
 
-    outcome = isolate.run(tool(leave, bounded=bounded), {}, told(), LIMITS, SystemClock())
+    outcome = once(tool(leave, bounded=bounded))
     assert (outcome.code, outcome.answered) == ("tool_failed", True)
+
+
+@pytest.mark.case("D6")
+def test_only_the_clock_of_the_gate_decides_about_the_deadline() -> None:
+    clock = FakeClock(datetime(2024, 1, 1, tzinfo=UTC))
+    outcomes: list[Outcome] = []
+    probe = tool(spin)
+    with Runner([probe], LEAN, clock) as shared:
+        waiting = threading.Thread(target=lambda: outcomes.append(shared.run(probe, {}, told(5.0))), daemon=True)
+        waiting.start()
+        for year in (1970, 2039, 2024):
+            clock.set(datetime(year, 1, 1, tzinfo=UTC))
+            waiting.join(0.1)
+            assert waiting.is_alive()
+        clock.advance(5.1)
+        waiting.join(5.0)
+    assert [outcome.code for outcome in outcomes] == ["timeout"]
+
+
+# What a tool leaves behind
+
+
+def leave_program(marker: str) -> str:
+    command = [sys.executable, "-c", "import time; time.sleep(60)", marker]
+    return str(subprocess.Popen(command, start_new_session=True).pid)
 
 
 @linux
 @pytest.mark.case("D3")
 def test_a_process_that_left_the_session_does_not_survive_an_answer() -> None:
     marker = f"survivor-{uuid.uuid4()}"
-
-    def leave() -> str:
-        command = [sys.executable, "-c", "import time; time.sleep(60)", marker]
-        started = subprocess.Popen(command, start_new_session=True)
-        return str(started.pid)
-
     with lasting_at_most(1.5):
-        assert run(leave).code == "ok"
+        assert run(lambda: leave_program(marker)).code == "ok"
     assert running(marker) == []
 
 
@@ -192,72 +243,76 @@ def test_an_orphan_of_an_orphan_does_not_survive_a_timeout(tmp_path: Path) -> No
 
 
 @linux
-def test_nothing_is_left_to_reap_where_this_process_is_the_first_of_a_container() -> None:
-    script = """
-import ctypes, os, pathlib, subprocess
-from toolwise.core.clock import SystemClock
-from toolwise.core.limits import LIMITS
-from toolwise.core.types import Effect, Principal, Tool, ToolContext
-from toolwise.gate import isolate
-ctypes.CDLL(None).prctl(36, 1)  # orphans fall to this process, as they do to the first of a container
-tool = Tool("t", "", {}, Effect.PURE, lambda: str(subprocess.Popen(["sleep", "60"], start_new_session=True).pid))
-isolate.run(tool, {}, ToolContext(Principal("p"), "2024", 5), LIMITS, SystemClock())
-print([p.read_text() for p in pathlib.Path("/proc/self/task").glob("*/children")])
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "['']\n"
+@pytest.mark.case("D3")
+@pytest.mark.parametrize("holds_the_answer", [True, False])
+def test_what_a_tool_left_behind_does_not_survive_its_own_death(holds_the_answer: bool) -> None:
+    marker = f"survivor-{uuid.uuid4()}"
+
+    def die() -> None:
+        leave_program(marker)
+        if holds_the_answer and os.fork() == 0:
+            os.setsid()
+            spin()
+        os._exit(3)
+
+    probe = tool(die)
+    with runner(probe) as shared:
+        with lasting_at_most(1.5):
+            outcome = shared.run(probe, {}, told(20.0))
+        assert running(marker) == []
+    assert (outcome.code, outcome.answered) == ("tool_failed", False)
+    assert f"wait status {3 << 8}" in outcome.detail
 
 
 @linux
-def test_the_child_dies_with_the_process_that_started_it(tmp_path: Path) -> None:
-    marker = tmp_path / "pid"
-    script = f"""
-import os, pathlib, time
-from toolwise.core.clock import SystemClock
-from toolwise.core.limits import LIMITS
-from toolwise.core.types import Effect, Principal, Tool, ToolContext
-from toolwise.gate import isolate
-def work():
-    print(flush=True)
-    pathlib.Path({str(marker)!r}).write_text(str(os.getpid()))
-    os.kill(os.getppid(), 9)
-    time.sleep(60)
-tool = Tool("t", "", {{}}, Effect.PURE, work)
-isolate.run(tool, {{}}, ToolContext(Principal("p"), "2024", 60), LIMITS, SystemClock())
+def test_nothing_is_left_to_reap_where_this_process_is_the_first_of_a_container() -> None:
+    script = """
+import ctypes, os, pathlib, subprocess
+from isolate_bench import run
+ctypes.CDLL(None).prctl(36, 1)  # orphans fall to this process, as they do to the first of a container
+run(lambda: str(subprocess.Popen(["sleep", "60"], start_new_session=True).pid))
+print([p.read_text() for p in pathlib.Path("/proc/self/task").glob("*/children")])
 """
-    done = subprocess.run([sys.executable, "-c", script], timeout=60, check=False)
-    assert done.returncode == -signal.SIGKILL
-    child = Path("/proc") / marker.read_text() / "stat"
-    state = child.read_bytes().rpartition(b")")[2].split()[0] if child.exists() else b"X"
-    assert state in (b"Z", b"X")
+    command, here = [sys.executable, "-c", script], Path(__file__).parent
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, cwd=here)
+    assert done.stdout == "['']\n"
 
 
-@pytest.mark.case("D6")
-def test_only_the_clock_of_the_gate_decides_about_the_deadline() -> None:
-    clock = FakeClock(datetime(2024, 1, 1, tzinfo=UTC))
-    outcomes: list[Outcome] = []
+def test_an_interrupt_leaves_no_child(tmp_path: Path) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
 
-    def call() -> None:
-        outcomes.append(isolate.run(tool(spin), {}, told(5.0), LIMITS, clock))
+    begun = tmp_path / "begun"
+    probe = tool(lambda: stay(begun, tmp_path / "never"))
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    me = threading.get_ident()
 
-    waiting = threading.Thread(target=call, daemon=True)
-    waiting.start()
-    for year in (1970, 2039, 2024):
-        clock.set(datetime(year, 1, 1, tzinfo=UTC))
-        waiting.join(0.1)
-        assert waiting.is_alive()
-    for _ in range(100):  # the first step may come before the child has started
-        clock.advance(5.1)
-        waiting.join(0.1)
-    assert [outcome.code for outcome in outcomes] == ["timeout"]
+    def send() -> None:
+        eventually(begun.exists)
+        signal.pthread_kill(me, signal.SIGUSR1)
+
+    sender = threading.Thread(target=send)
+    try:
+        with runner(probe) as shared:
+            sender.start()
+            with pytest.raises(KeyboardInterrupt):
+                shared.run(probe, {}, told(20.0))
+            eventually(lambda: is_dead(int(begun.read_text())), 1.0)
+    finally:
+        sender.join()
+        signal.signal(signal.SIGUSR1, before)
+
+
+# What a tool gives
 
 
 @linux
 @pytest.mark.case("C5")
 @pytest.mark.parametrize("size", [50_000_000, 300_000_000])
 def test_a_huge_text_is_cut_in_the_child(size: int) -> None:
-    with growing_at_most(4 * 1024**2):
-        outcome = run(lambda: "x" * size)
+    probe = tool(lambda: "x" * size)
+    with runner(probe) as shared, growing_at_most(4 * 1024**2):
+        outcome = shared.run(probe, {}, told(60.0))
     assert (outcome.code, len(outcome.text), outcome.total_bytes) == ("ok", LIMITS.result_bytes, size)
 
 
@@ -272,15 +327,15 @@ def test_printing_for_ever_ends_at_the_cap(endless: str) -> None:
     def program() -> None:
         subprocess.run(["yes"], check=False)
 
-    with lasting_at_most(2.0), growing_at_most(4 * 1024**2):
-        outcome = run(prints if endless == "print" else program)
+    probe = tool(prints if endless == "print" else program)
+    with runner(probe) as shared, lasting_at_most(2.0), growing_at_most(4 * 1024**2):
+        outcome = shared.run(probe, {}, told())
     assert (outcome.code, outcome.answered) == ("limit", False)
     assert len(outcome.detail) <= LIMITS.audit_chars
 
 
 def test_text_is_cut_between_characters() -> None:
-    limits = replace(LIMITS, result_bytes=10)
-    outcome = isolate.run(tool(lambda: "é€" * 10), {}, told(), limits, SystemClock())
+    outcome = run(lambda: "é€" * 10, 5.0, replace(LEAN, result_bytes=10))
     assert (outcome.text, outcome.total_bytes) == ("é€é€", 50)
 
 
@@ -307,7 +362,7 @@ def cyclic() -> list[Any]:
     ],
 )
 def test_what_is_neither_text_nor_finite_json_is_an_invalid_result(give: Callable[[], Any], bounded: bool) -> None:
-    outcome = isolate.run(tool(give, bounded=bounded), {}, told(), LIMITS, SystemClock())
+    outcome = once(tool(give, bounded=bounded))
     assert (outcome.code, outcome.answered) == ("result_invalid", True)
 
 
@@ -317,7 +372,7 @@ def test_the_text_of_an_exception_stays_in_the_detail(bounded: bool) -> None:
     def leak() -> None:
         raise ValueError("postgres://u:p@h " + "x" * 10_000_000)
 
-    outcome = isolate.run(tool(leak, bounded=bounded), {}, told(), LIMITS, SystemClock())
+    outcome = once(tool(leak, bounded=bounded))
     assert outcome.code == "tool_failed"
     assert "postgres" not in outcome.text
     assert len(outcome.detail) == LIMITS.audit_chars
@@ -340,13 +395,75 @@ def test_a_process_that_dies_has_not_answered(signal_or_status: int) -> None:
     assert (outcome.code, outcome.answered) == ("tool_failed", False)
 
 
+# What a tool may take
+
+
+def allocate() -> bytearray:
+    return bytearray(10**10)
+
+
+def open_many() -> list[Any]:
+    return [open("/dev/null") for _ in range(10_000)]
+
+
+def multiply(leave: bool) -> None:
+    """At most 64 processes, in sessions of their own or not."""
+    for _ in range(6):
+        if os.fork() == 0 and leave:
+            os.setsid()
+    while True:
+        signal.pause()
+
+
+def write_ten_gigabytes(path: Path) -> None:
+    with path.open("wb", buffering=0) as file:
+        while file.tell() < 10**10:
+            file.write(bytes(1024**2))
+
+
 @linux
+@pytest.mark.case("B9")
 @pytest.mark.parametrize(
-    "greedy",
-    [lambda: bytearray(10**10), lambda: [open("/dev/null") for _ in range(10_000)]],  # noqa: SIM115
+    ("greedy", "names"),
+    [
+        (lambda path: allocate(), "memory"),
+        (lambda path: open_many(), "files"),
+        (lambda path: multiply(leave=False), "processes"),
+        (lambda path: multiply(leave=True), "processes"),
+        (write_ten_gigabytes, "disk"),
+    ],
 )
-def test_memory_and_files_are_limited(greedy: Callable[[], Any]) -> None:
-    assert run(greedy).code == "limit"
+def test_a_tool_that_takes_without_end_meets_its_limit_and_harms_nobody_else(
+    greedy: Callable[[Path], Any], names: str, tmp_path: Path
+) -> None:
+    limits = replace(LIMITS, warm_children=2, child_processes=8, child_file_bytes=8 * 1024**2)
+    begun, until = tmp_path / "begun", tmp_path / "until"
+    taking = replace(tool(lambda: greedy(tmp_path / "disk")), name="greedy")
+    sibling = replace(tool(lambda: stay(begun, until)), name="sibling")
+    answers: list[Outcome] = []
+    with runner(taking, sibling, limits=limits) as shared:
+        beside = threading.Thread(target=lambda: answers.append(shared.run(sibling, {}, told(20.0))))
+        beside.start()
+        eventually(begun.exists)
+        with lasting_at_most(5.0):
+            outcome = shared.run(taking, {}, told(10.0))
+        until.touch()
+        beside.join(20.0)
+    assert outcome.code == "limit"
+    assert names in outcome.text
+    assert [answer.text for answer in answers] == ["done"]
+
+
+def test_a_child_is_bounded_in_every_way_that_the_system_offers() -> None:
+    which = ("CORE", "NOFILE", "FSIZE", "CPU", "NPROC")
+
+    def look() -> list[int]:
+        return [resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[0] for name in which]
+
+    core, files, size, seconds, processes = run(look, 2.0).text.strip("[]").split(",")
+    assert (core, files, size) == ("0", str(LIMITS.child_files), str(LIMITS.child_file_bytes))
+    assert 2 <= int(seconds) <= 4 * (os.cpu_count() or 1)
+    assert LIMITS.child_processes <= int(processes) < 10_000_000
 
 
 @linux
@@ -364,20 +481,18 @@ def test_a_child_inherits_no_file_and_has_room_for_its_own() -> None:
     assert __file__ not in seen.text
 
 
-def test_parallel_calls_from_threads_get_their_own_answers() -> None:
-    answers: dict[int, str] = {}
+def test_a_file_that_was_open_before_does_not_reach_the_answer(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as mine:
+        logs = [mine.enter_context((tmp_path / str(n)).open("wb", buffering=0)) for n in range(20)]
 
-    def call(number: int) -> None:
-        answers[number] = run(lambda: number).text
+        def write_everywhere() -> int:
+            failed = 0
+            for log in logs:
+                try:
+                    log.write(b"x" * 100)
+                except OSError:
+                    failed += 1
+            return failed
 
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert answers == {number: str(number) for number in range(16)}
-
-
-def test_a_packed_outcome_is_read_back() -> None:
-    outcome = Outcome("tool_failed", "né", 7, "trace…")
-    assert unpack(pack(outcome)) == outcome
+        assert run(write_everywhere).text == "20"
+    assert [path.stat().st_size for path in tmp_path.iterdir()] == [0] * 20

@@ -58,6 +58,8 @@ def start(tools: Mapping[str, Tool], limits: Limits) -> tuple[int, socket.socket
         try:
             pid = os.fork()
             if pid == 0:
+                confine.leave_program(theirs.fileno(), limits)
+                processes.adopt_orphans()
                 _Server(program, theirs, tools, limits).run()
         finally:
             if os.getpid() != program:
@@ -69,6 +71,13 @@ def pack_request(tool: Tool, arguments: Mapping[str, Any], context: ToolContext,
     """The call as a child reads it. Raises ResultInvalid where something in it is no JSON."""
     given = (jsonio.dumps(value, limits) for value in (arguments, _CONTEXT.dump_python(context)))
     return frames.pack(tool.name.encode(), *(text.encode() for text in given))
+
+
+def unpack_request(request: bytes | bytearray, limits: Limits) -> tuple[str, Any, ToolContext]:
+    """Name, arguments and context of a call. Raises InvalidArguments, MalformedCall."""
+    name, arguments, context = frames.unpack(request, 3)
+    told = _CONTEXT.validate_python(jsonio.loads(context, limits))
+    return name.decode(), jsonio.loads(arguments, limits), told
 
 
 @dataclass(slots=True, eq=False)
@@ -97,12 +106,10 @@ class _Server:
         self._clock = SystemClock()
         self._children: list[_Child] = []
         self._next_look = self._next_fork = 0.0
+        self._ready = selectors.DefaultSelector()
+        self._ready.register(control, selectors.EVENT_READ, self._leave)
 
     def run(self) -> NoReturn:
-        confine.leave_program(self._control.fileno(), self._limits)
-        processes.adopt_orphans()
-        self._ready = selectors.DefaultSelector()
-        self._ready.register(self._control, selectors.EVENT_READ, self._leave)
         while os.getppid() == self._program:  # a copy of the program may hold the other end of `control` open
             for key, _ in self._ready.select(self._pause()):
                 key.data()
@@ -227,34 +234,38 @@ class _Server:
 
     # In the child
 
-    def _serve_one(self, answer: socket.socket, prints: int) -> None:
-        """Answer one request."""
+    def _serve_one(self, answer: socket.socket, prints: int) -> NoReturn:
+        """Answer one request, then wait for the end."""
         processes.adopt_orphans()
         confine.bound_child(answer.fileno(), prints, self._limits)
         self._rehearse()
-        request = bytearray()
-        while (length := frames.frame_bytes(request)) is None or len(request) < length:
-            received = answer.recv(_CHUNK)
-            if not received:
-                os._exit(0)
-            request += received
-        answer.sendall(pack(self._outcome(*frames.unpack(request, 3))))
-        while True:  # to leave would only keep a processor from whoever reads the answer
+        outcome = self._outcome(_received(answer))
+        answer.sendall(pack(outcome))
+        while True:  # to leave now would only keep a processor from whoever reads the answer
             signal.pause()
 
     def _rehearse(self) -> None:
-        """A page of memory is copied when it is first written to, if only to count a reference: before the call."""
+        """Write to the pages of memory that a call writes to, if only to count references: the first time copies them,
+        which is done before the call."""
         nobody = Tool("", "", {}, Effect.PURE, dict)
         request = pack_request(nobody, {"": 0}, ToolContext(Principal(""), "", 1.0), self._limits)
-        name, arguments, context = frames.unpack(request, 3)
-        told = _CONTEXT.validate_python(jsonio.loads(context, self._limits))
-        pack(attempt(nobody, jsonio.loads(arguments, self._limits), told, self._limits))
+        _, arguments, context = unpack_request(request, self._limits)
+        pack(attempt(nobody, arguments, context, self._limits))
 
-    def _outcome(self, name: bytes, arguments: bytes, context: bytes) -> Outcome:
+    def _outcome(self, request: bytearray) -> Outcome:
         try:
-            told = _CONTEXT.validate_python(jsonio.loads(context, self._limits))
-            given = jsonio.loads(arguments, self._limits)
+            name, arguments, context = unpack_request(request, self._limits)
         except ToolwiseError as error:
             return failed(error, self._limits)
-        confine.bound_call(told.seconds, self._limits)
-        return attempt(self._tools[name.decode()], given, told, self._limits)
+        confine.bound_call(context.seconds, self._limits)
+        return attempt(self._tools[name], arguments, context, self._limits)
+
+
+def _received(answer: socket.socket) -> bytearray:
+    request = bytearray()
+    while (length := frames.frame_bytes(request)) is None or len(request) < length:
+        chunk = answer.recv(_CHUNK)
+        if not chunk:  # nobody needs this child
+            os._exit(0)
+        request += chunk
+    return request

@@ -174,10 +174,9 @@ def _end(pid: int, control: socket.socket, process: int, seconds: float) -> None
     if os.getpid() == process:  # in a copy it is not ours to end
         with suppress(OSError):
             control.shutdown(socket.SHUT_WR)
-        while processes.readable(control.fileno(), 2 * seconds):
-            if not control.recv(1):  # drops a child that was ready
-                break
-        else:
+        while (heard := processes.readable(control.fileno(), 2 * seconds)) and control.recv(1):
+            pass  # a child that was ready: its ends go with the message
+        if not heard:
             os.kill(pid, signal.SIGKILL)  # it still holds its end, so the number is its own
         with suppress(ChildProcessError):  # the host program reaps every child
             os.waitpid(pid, 0)
@@ -281,9 +280,3 @@ class _Child:
                 pass
             return unpack(self._frame)
         return None
-
-
-def run(tool: Tool, arguments: Mapping[str, Any], context: ToolContext, limits: Limits, clock: Clock) -> Outcome:
-    """Goes as soon as the gate keeps a Runner."""
-    with Runner([tool], replace(limits, warm_children=1), clock) as runner:
-        return runner.run(tool, arguments, context)
