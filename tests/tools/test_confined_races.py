@@ -15,7 +15,7 @@ import pytest
 from toolwise.core.errors import ToolFailed, UnsafeTarget
 from toolwise.tools.confined.paths import ConfinedFolder
 
-TRIES = int(os.environ.get("TOOLWISE_RACE_TRIES", "20000"))
+TRIES = int(os.environ.get("TOOLWISE_RACE_TRIES", "5000"))
 INSIDE, OUTSIDE = b"inside", b"a secret outside"
 PATHS = ("folder/file", "file")
 SWAP = """
@@ -76,7 +76,9 @@ def check_then_open(root: Path, path: str) -> bytes:
 @pytest.mark.usefixtures("swapping")
 def test_a_swap_never_wins_against_descriptors_and_does_against_a_check(root: Path) -> None:
     folder, confined, checked = ConfinedFolder(root), Counter[bytes](), Counter[bytes]()
-    for number in range(TRIES):
+    for number in range(40 * TRIES):  # far fewer, but on a machine so busy that the careless tool is lucky for long
+        if number >= TRIES and checked[OUTSIDE]:
+            break
         path = PATHS[number % len(PATHS)]
         try:
             confined[folder.read(path)] += 1
