@@ -189,6 +189,35 @@ def test_a_copy_of_the_process_has_a_server_of_its_own() -> None:
         assert (shared.run(PID, {}, told()).code, servers()) == ("ok", [server])
 
 
+def test_any_thread_may_start_a_server() -> None:
+    outcomes: list[Outcome] = []
+    thread = threading.Thread(target=lambda: outcomes.append(once(PID)))
+    thread.start()
+    thread.join(20.0)
+    assert [outcome.code for outcome in outcomes] == ["ok"]
+
+
+def test_without_prctl_and_proc_the_group_of_a_child_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    marker = f"survivor-{uuid.uuid4()}"
+
+    def start(forever: bool) -> str:
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", marker])
+        while forever:
+            pass
+        return "started"
+
+    probe = tool(start)
+    with monkeypatch.context() as patched:
+        patched.setattr(processes, "_prctl", None)
+        patched.setattr(processes, "children", lambda pid: [])
+        patched.setattr(processes, "is_alone", lambda pid: False)
+        patched.delattr(os, "waitid")
+        with runner(probe) as shared:
+            codes = [shared.run(probe, {"forever": forever}, told(1.0)).code for forever in (False, True)]
+    assert codes == ["ok", "timeout"]
+    eventually(lambda: running(marker) == [])
+
+
 @pytest.mark.parametrize("copied", [False, True], ids=["alone", "with a copy that lives on"])
 def test_everything_ends_with_the_program(copied: bool, tmp_path: Path) -> None:
     marker, begun = f"survivor-{uuid.uuid4()}", tmp_path / "begun"

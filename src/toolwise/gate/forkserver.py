@@ -136,8 +136,7 @@ class _Server:
         with suppress(OSError):
             if child.life.recv(1) == TAKEN:
                 child.taken = True
-                # Nobody is heard during a fork. Unless it is the last, it can wait until a call has ended.
-                self._next_fork = self._clock.monotonic() + _TICK if self._count_ready() else 0.0
+                self._put_off_fork(_TICK)
                 return
         self._start_ending(child)
 
@@ -166,19 +165,19 @@ class _Server:
         for child in ending:
             if child.status is None:
                 child.status = processes.reap(child.pid)
-        alone = [child for child in ending if child.status is not None or processes.is_alone(child.pid)]
+        untold = [child for child in ending if not child.gone]
+        alone = [child for child in untold if child.status is not None or processes.is_alone(child.pid)]
         # Whatever a child left is below this process once the child is dead: looked for after that was looked at.
-        strays = self._strays() if ending else set()
+        strays = self._strays() if untold else set()
         for stray in strays:
             processes.kill_group(stray)
             processes.reap(stray)
-        for child in alone:
-            if not child.gone and not strays:
-                child.gone = True
-                with suppress(OSError):  # the program no longer listens
-                    child.life.send(child.fate)
-                child.life.close()
-                self._next_fork = self._clock.monotonic() + _MOMENT
+        for child in alone if not strays else ():
+            child.gone = True
+            with suppress(OSError):  # the program no longer listens
+                child.life.send(child.fate)
+            child.life.close()
+            self._put_off_fork(_MOMENT)
         self._children = [child for child in self._children if not child.gone or child.status is None]
 
     def _strays(self) -> set[int]:
@@ -187,6 +186,10 @@ class _Server:
 
     def _count_ready(self) -> int:
         return sum(not child.taken and child.ending_since is None for child in self._children)
+
+    def _put_off_fork(self, seconds: float) -> None:
+        """While children are ready: nobody is heard during a fork, and whoever is served needs a processor first."""
+        self._next_fork = self._clock.monotonic() + seconds if self._count_ready() else 0.0
 
     def _refill(self) -> None:
         """Fork one child if one is missing: between two of them, calls that end are heard."""

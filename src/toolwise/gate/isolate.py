@@ -217,10 +217,12 @@ class _Child:
         return replace(failed(problem, self._limits, detail=told, answered=False), late=late)
 
     def close(self) -> None:
-        self._end()
-        self._answer.close()
-        os.close(self._prints)
-        self._life.close()
+        try:
+            self._end()
+        finally:
+            self._answer.close()
+            os.close(self._prints)
+            self._life.close()
 
     def _end(self) -> bytes:
         """Have the child killed with all that it started, wait for that, and hear what became of it."""
