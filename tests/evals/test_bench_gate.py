@@ -37,6 +37,11 @@ def test_every_kind_of_call_is_measured_beside_the_bare_parts(found: bench.GateB
     assert median[bench.FUNCTION] < median["pure"] < median["isolated"]
 
 
+def test_only_a_call_with_an_effect_waits_for_the_disk_and_twice(found: bench.GateBench) -> None:
+    """Its intent before it, its result behind it; a look is written down as well, but the disk is not waited for."""
+    assert found.commits == {"pure": 0, "isolated": 0, "read": 2, "write": 2}
+
+
 def test_every_kind_is_measured_with_several_in_flight(found: bench.GateBench) -> None:
     assert {kind: set(rates) for kind, rates in found.in_flight.items()} == {kind: {1, 2} for kind in KINDS}
     assert all(rate > 0 for rates in found.in_flight.values() for rate in rates.values())
