@@ -197,6 +197,21 @@ def test_any_thread_may_start_a_server() -> None:
     assert [outcome.code for outcome in outcomes] == ["ok"]
 
 
+def test_a_program_that_has_no_streams_runs_its_tools(tmp_path: Path) -> None:
+    script = """
+import os, pathlib, sys
+from isolate_bench import run
+os.closerange(0, 3)
+def work():
+    print("printed", flush=True)
+    return sys.stdin.read() + "done"
+pathlib.Path(sys.argv[1]).write_text(run(work).text)
+"""
+    command, here = [sys.executable, "-c", script, str(tmp_path / "text")], Path(__file__).parent
+    subprocess.run(command, timeout=60, check=True, cwd=here)
+    assert (tmp_path / "text").read_text() == "done"
+
+
 def test_without_prctl_and_proc_the_group_of_a_child_ends_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     marker = f"survivor-{uuid.uuid4()}"
 

@@ -45,7 +45,7 @@ def leave_program(keep: int, limits: Limits) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would free the numbers of ended children at once
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # as in every fresh interpreter: an error, not the end
         signal.signal(number, signal.SIG_IGN)
-    _close_files(keep)
+    _take_numbers(keep)
     _streams.extend((sys.stdin, sys.stdout, sys.stderr))
     sys.stdin, sys.stdout, sys.stderr = (
         open(number, mode, encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115  open until the end
@@ -57,7 +57,7 @@ def leave_program(keep: int, limits: Limits) -> None:
         _lower(resource.RLIMIT_AS, int(statm.read().split()[0]) * resource.getpagesize() + limits.child_memory_bytes)
 
 
-def _close_files(keep: int) -> None:
+def _take_numbers(keep: int) -> None:
     """Close every file but one.
 
     The numbers stay taken, by the null device: what the program still holds by number, a log or a connection, must not
@@ -68,13 +68,14 @@ def _close_files(keep: int) -> None:
         os.dup2(null, number, inheritable=number <= 2)
 
 
-def bound_child(answer: int, prints: int, limits: Limits) -> None:
-    """In a fresh child: a session of its own, no files but the two given, and room for a few."""
+def enter_child(answer: int, prints: int, limits: Limits) -> None:
+    """In a fresh child: a session of its own, no files but these two, and room for a few."""
     import resource  # POSIX only
 
     os.setsid()
-    for stream in (1, 2):
-        os.dup2(prints, stream)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for stream, source in enumerate((null, prints, prints)):
+        os.dup2(source, stream)
     os.closerange(3, answer)
     os.closerange(answer + 1, os.sysconf("SC_OPEN_MAX"))
     _lower(resource.RLIMIT_NOFILE, limits.child_files)

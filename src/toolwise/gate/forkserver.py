@@ -1,7 +1,8 @@
 """The fork server: one small process with a single thread that keeps children ready, each for one call.
 
 It is forked from the program once, early, and holds the program's tools in its memory, since a tool is often a closure
-that no other process could import. Each child is forked ahead of its call and handed to the program with three ends:
+that no other process could import. Each child is forked ahead of its call and offers itself to the program by three
+ends, which it passes on:
 
     answer   the program writes the request, the child its outcome (`frames`)
     prints   what the child and the programs that it starts print
@@ -22,11 +23,11 @@ Not covered
 from __future__ import annotations
 
 import os
-import selectors
+import select
 import signal
 import socket
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -105,14 +106,17 @@ class _Server:
         self._limits = limits
         self._clock = SystemClock()
         self._children: list[_Child] = []
+        self._heard: dict[int, _Child] = {}  # by the number of `life`, until they are being ended
         self._next_look = self._next_fork = 0.0
-        self._ready = selectors.DefaultSelector()
-        self._ready.register(control, selectors.EVENT_READ, self._leave)
+        self._ready = select.poll()
+        self._ready.register(control, select.POLLIN)
 
     def run(self) -> NoReturn:
         while os.getppid() == self._program:  # a copy of the program may hold the other end of `control` open
-            for key, _ in self._ready.select(self._pause()):
-                key.data()
+            for end, _ in self._ready.poll(1000 * self._pause()):
+                if end not in self._heard:  # it is `control`: there will be no more calls
+                    self._leave()
+                self._hear(self._heard[end])
             self._look()
             self._end()
             self._refill()
@@ -126,7 +130,8 @@ class _Server:
             due.append(self._next_fork)
         for child in self._children:
             if child.ending_since is not None:
-                due.append(now + (_MOMENT if now - child.ending_since < self._limits.grace_seconds else _TICK))
+                hurry = not child.gone and now - child.ending_since < self._limits.grace_seconds
+                due.append(now + (_MOMENT if hurry else _TICK))
             elif child.taken:
                 due.append(self._next_look)
         return max(0.0, min(due) - now)
@@ -157,6 +162,7 @@ class _Server:
     def _start_ending(self, child: _Child) -> None:
         child.ending_since = self._clock.monotonic()
         self._ready.unregister(child.life)
+        del self._heard[child.life.fileno()]
         processes.kill_group(child.pid)
 
     def _end(self) -> None:
@@ -197,32 +203,24 @@ class _Server:
             return
         try:
             self._fork()
-        except BrokenPipeError:  # nobody is there to take it
-            self._leave()
         except OSError:  # no more processes or files for now
             self._next_fork = self._clock.monotonic() + _TICK
 
     def _fork(self) -> None:
-        with ExitStack() as passed:
-            life, their_life = socket.socketpair()
-            passed.enter_context(their_life)
-            answer, their_answer = (passed.enter_context(end) for end in socket.socketpair())
-            their_prints, prints = os.pipe()
-            for end in (prints, their_prints):
-                passed.callback(os.close, end)
+        life, their_life = socket.socketpair()
+        with their_life:
             server = os.getpid()
             pid = os.fork()
             if pid == 0:
                 try:
                     processes.die_with(server)
-                    self._serve_one(answer, prints)
+                    self._serve_one(their_life)
                 finally:
                     os._exit(1)
-            child = _Child(pid, life)
-            self._children.append(child)
-            self._ready.register(life, selectors.EVENT_READ, lambda: self._hear(child))
-            ends = [their_answer.fileno(), their_prints, their_life.fileno()]
-            socket.send_fds(self._control, [b"c"], ends)
+        child = _Child(pid, life)
+        self._children.append(child)
+        self._heard[life.fileno()] = child
+        self._ready.register(life, select.POLLIN)
 
     def _leave(self) -> NoReturn:
         """End with everything below: the program is gone, or has no more calls."""
@@ -237,13 +235,15 @@ class _Server:
 
     # In the child
 
-    def _serve_one(self, answer: socket.socket, prints: int) -> NoReturn:
-        """Answer one request, then wait for the end."""
+    def _serve_one(self, their_life: socket.socket) -> NoReturn:
+        """Offer itself to the program, answer one request, and wait for the end."""
         processes.adopt_orphans()
-        confine.bound_child(answer.fileno(), prints, self._limits)
+        answer, their_answer = socket.socketpair()
+        their_prints, prints = os.pipe()
         self._rehearse()
-        outcome = self._outcome(_received(answer))
-        answer.sendall(pack(outcome))
+        socket.send_fds(self._control, [b"c"], [their_answer.fileno(), their_prints, their_life.fileno()])
+        confine.enter_child(answer.fileno(), prints, self._limits)
+        answer.sendall(pack(self._outcome(_received(answer))))
         while True:  # to leave now would only keep a processor from whoever reads the answer
             signal.pause()
 
