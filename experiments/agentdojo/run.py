@@ -1,6 +1,6 @@
 """The obedient model over AgentDojo, with our gate in place of its executor. README.md says what is measured.
 
-python run.py                                        everything: about N minutes
+python run.py --workers 2                            everything
 python run.py --suites banking --attacks direct      a part
 """
 
@@ -10,10 +10,12 @@ import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+import yaml
 from agentdojo.task_suite.load_suites import get_suites
 from cells import Outcome, Suite
 from check import lies
@@ -22,10 +24,13 @@ from rich.console import Console
 from rich.progress import Progress
 
 ATTACKS = (
-    *("direct", "ignore_previous", "system_message", "injecagent", "important_instructions", "tool_knowledge"),
+    *("direct", "ignore_previous", "important_instructions", "tool_knowledge"),
     *("dos", "swearwords_dos", "captcha_dos", "offensive_email_dos", "felony_dos"),
 )
 SUITES = ("workspace", "travel", "banking", "slack")
+
+# For every cell the package reads an environment of 100 KB with the slower of PyYAML's two readers of one language.
+yaml.safe_load = partial(yaml.load, Loader=yaml.CSafeLoader)
 
 
 def main(
