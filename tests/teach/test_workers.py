@@ -15,19 +15,19 @@ from toolwise.teach.workers import spread
 # Of two workers one never finishes and one has nothing left to do. Whoever holds the output open is alive, so its end
 # is the end of them all.
 OWNER = """
-import sys, threading
+import os, sys, threading
 from toolwise.teach.workers import spread
 
 def work(item):
     if item == "endless":
-        print("working", flush=True)
+        os.write(1, b"working\\n")  # in one piece: two processes write here
         threading.Event().wait()
     return item
 
 if __name__ == "__main__":
     try:
         for item in spread(work, ["endless", "quick"], 2):
-            print(item, flush=True)
+            os.write(1, f"{item}\\n".encode())
     except KeyboardInterrupt:
         sys.exit(130)
 """
