@@ -121,9 +121,9 @@ def accepted(schema: Mapping[str, Any]) -> str:
 def commands() -> str:
     found = list(_commands("toolwise", get_command(toolwise.cli.app)))
     exits = next(part for part in (inspect.getdoc(toolwise.cli) or "").split("\n\n") if part.startswith("Exit codes"))
-    listed = [[f"[{name}](#{name.replace(' ', '-')})", explained(command.help, name)] for name, command in found]
+    listed = [[f"[{name}](#{name.replace(' ', '-')})", _first(command.help, name)] for name, command in found]
     parts = [table(["command", "what it does"], listed), *(_command(name, command) for name, command in found)]
-    return page("Commands", "src/toolwise/cli.py", explained(exits, "exit codes"), *parts)
+    return page("Commands", "src/toolwise/cli.py and src/toolwise/commands", explained(exits, "exit codes"), *parts)
 
 
 def _commands(name: str, group: Any) -> Iterator[tuple[str, Any]]:
@@ -139,7 +139,14 @@ def _command(name: str, command: Any) -> str:
     given = [_usage(parameter) for parameter in shown if parameter.required or not _is_option(parameter)]
     usage = f"```sh\n{' '.join([name, *given, '[options]'] if any(map(_is_option, shown)) else [name, *given])}\n```"
     rows = [[_names(parameter), _default(parameter), _meaning(parameter, name)] for parameter in shown]
-    return section(name, explained(command.help, name), usage, table(["", "default", "meaning"], rows))
+    said = [explained(paragraph, name) for paragraph in inspect.cleandoc(command.help or "").split("\n\n")]
+    lines = (command.epilog or "").split("\n\n")[1:]
+    examples = ["```sh\n" + "\n".join(lines) + "\n```"] if lines else []
+    return section(name, *said, usage, table(["", "default", "meaning"], rows), *examples)
+
+
+def _first(help_: str | None, name: str) -> str:
+    return explained((help_ or "").split("\n\n")[0], name)
 
 
 def _is_option(parameter: Any) -> bool:

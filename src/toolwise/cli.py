@@ -1,7 +1,8 @@
 """The commands. Each is a few lines over the floors below; whatever is heavy is imported when it is needed.
 
-Exit codes: 0 done, 1 a call or a model failed, 2 the request cannot be used (and one line says why), 3 the machine or
-its storage failed, 130 interrupted. Nothing half-written is left behind; a long run goes on when it is started again.
+Exit codes: 0 done, 1 a call, a model or a check failed, 2 the request cannot be used (and one line says why), 3 the
+machine or its storage failed, 130 interrupted. Nothing half-written is left behind; a long run goes on when it is
+started again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from toolwise.commands import approvals, audit, definitions, ledger, policy
 from toolwise.console import progress_bar, screen, stages, text_or_standard_input
 from toolwise.console import run as run_app
 from toolwise.core.errors import BadInput, ToolFailed
@@ -28,6 +30,14 @@ app = typer.Typer(
 )
 eval_app = typer.Typer(help="Measure a model or the filter.", no_args_is_help=True)
 bench_app = typer.Typer(help="Measure what things cost, beside a plain way of doing them.", no_args_is_help=True)
+for group, name in (
+    (policy.app, "policy"),
+    (approvals.app, "approvals"),
+    (audit.app, "audit"),
+    (ledger.app, "ledger"),
+    (definitions.app, "definitions"),
+):
+    app.add_typer(group, name=name)
 app.add_typer(eval_app, name="eval")
 app.add_typer(bench_app, name="bench")
 

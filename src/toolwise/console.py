@@ -43,31 +43,31 @@ def _status(app: typer.Typer) -> int:
         if sys.stdout:  # there is none where it was closed before we began
             sys.stdout.flush()
     except ToolwiseError as error:
-        return _say(str(error), error.code, EXIT.get(error.actor, 1))
+        return complain(str(error), error.code, EXIT.get(error.actor, 1))
     except typer.TyperException as error:  # the command line itself; without arguments the help has been shown
         text, context = error.format_message(), getattr(error, "ctx", None)
         help_ = f"{context.command_path if context else 'toolwise'} --help"
-        return _say(f"{text.rstrip('.')} (see {help_}).", BadInput.code, 2) if text else 2
+        return complain(f"{text.rstrip('.')} (see {help_}).", BadInput.code, 2) if text else 2
     except BrokenPipeError:  # the reader of our output has gone; nobody is left to tell
         _stop_writing()
         return 1
     except MemoryError:
-        return _say("There is not enough memory; use a smaller model or fewer workers.", "out_of_memory", 3)
+        return complain("There is not enough memory; use a smaller model or fewer workers.", "out_of_memory", 3)
     except OSError as error:
         if errno.errorcode.get(error.errno or 0) not in _MACHINE:
             raise
         _stop_writing()
         where = f" {str(error.filename)!r}" if error.filename is not None else " the output"
-        return _say(f"Cannot use{where}: {error.strerror}.", StorageUnavailable.code, 3)
+        return complain(f"Cannot use{where}: {error.strerror}.", StorageUnavailable.code, 3)
     if status == 130:
         goes_on = sys.argv[1:2] and sys.argv[1] in _GO_ON
         kept = " What was finished is kept; the same command goes on from there." if goes_on else ""
-        return _say(f"Interrupted.{kept}", "interrupted", 130)
+        return complain(f"Interrupted.{kept}", "interrupted", 130)
     return int(status)
 
 
-def _say(text: str, code: str, status: int) -> int:
-    """One line, whatever names of files or models it quotes."""
+def complain(text: str, code: str, status: int) -> int:
+    """Say in one line on standard error what is wrong, whatever names it quotes; the exit code that was given."""
     print(f"toolwise: {printable(text, len(text))} [{code}]", file=sys.stderr)
     return status
 

@@ -57,6 +57,11 @@ class Limits:
     approval_seconds: float = 900.0  # a person decides within a quarter of an hour, or is asked again
     pending_approvals: int = 32  # of one principal at one time; more is a flood, and nobody reads it
 
+    # The door for people who decide, over HTTP
+    request_bytes: int = 16 * 1024  # of one request's head, and of its body; a decision takes 200 bytes
+    request_seconds: float = 10.0  # until a body is here; people are on the same machine or behind a proxy
+    connections: int = 64  # at one time; a handful of people with a page each
+
     # The audit log
     audit_chars: int = 4_096  # kept of the arguments and of a traceback
     audit_batch: int = 256  # lines about calls without effect that wait for one commit

@@ -70,7 +70,7 @@ class Definitions:
         """Pin the tool as it is now."""
         if not by:
             raise BadInput("Say who approves the definition.")
-        pin = Pin(tool.name, definition_hash(tool), _text(tool), by, self._clock.now().isoformat())
+        pin = Pin(tool.name, definition_hash(tool), readable(tool), by, self._clock.now().isoformat())
         with self._state.transaction() as sql:
             sql(_PUT, (pin.name, pin.hash, pin.text, pin.approved_by, pin.wall))
         return pin
@@ -83,10 +83,13 @@ class Definitions:
     def difference(self, tool: Tool) -> str:
         """What changed since the tool was approved, line by line; empty when nothing did."""
         before = next((pin.text for pin in self.pins() if pin.name == tool.name), "")
-        lines = difflib.unified_diff(before.split("\n"), _text(tool).split("\n"), "approved", "now", lineterm="", n=2)
+        lines = difflib.unified_diff(
+            before.split("\n"), readable(tool).split("\n"), "approved", "now", lineterm="", n=2
+        )
         return "\n".join(lines)
 
 
-def _text(tool: Tool) -> str:
+def readable(tool: Tool) -> str:
+    """The whole definition as a person reads it; what does not print, or cannot be seen, is an escape."""
     text = jsonio.pretty(definition(tool))
     return "\n".join(jsonio.printable(line, len(line) + 1) for line in text.split("\n"))

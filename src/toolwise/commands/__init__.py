@@ -1,0 +1,1 @@
+"""The commands in groups, one file a group; each command is a few lines over the floors below."""

@@ -1,0 +1,146 @@
+"""What the commands of the gate share: where its state is, who decides, how a question is asked, what is shown how."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from toolwise.console import progress_bar, screen
+from toolwise.core import jsonio
+from toolwise.core.durable import storage
+from toolwise.core.errors import BadInput
+from toolwise.core.limits import LIMITS
+
+if TYPE_CHECKING:
+    from toolwise.gate.state import State
+    from toolwise.tools.registry import Registry
+
+T = TypeVar("T")
+DEFAULT_STATE = "toolwise.db"
+_COPIED = ("id", "key", "hash")  # columns
+_WIDE = 10_000  # characters of a line that a program reads
+
+TOOLS_HELP = "Python files with tools, and names of tools of the package, with commas between. A file is run."
+StateOption = Annotated[
+    str,
+    typer.Option(
+        "--state",
+        envvar="TOOLWISE_STATE",
+        help="The gate's state: a file, or postgresql+psycopg://user@host/database; else TOOLWISE_STATE.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of text for people.")]
+ByOption = Annotated[str, typer.Option("--by", help="Who decides; the audit log keeps it.")]
+ToolsOption = Annotated[
+    str | None,
+    typer.Option("--tools", help=TOOLS_HELP),
+]
+
+
+def examples(*lines: str) -> str:
+    """Examples below a command's help, one a line."""
+    return "\n\n".join(["Examples:", *lines])
+
+
+@contextmanager
+def opened(where: str) -> Iterator[State]:
+    """The state that a gate made. Raises BadInput where there is none."""
+    from toolwise.gate.existing import existing_state
+
+    state = existing_state(where)
+    try:
+        yield state
+    finally:
+        state.close()
+
+
+def registry(tools: str | None) -> Registry | None:
+    """The tools that were named, if any were."""
+    return None if tools is None else named(tools)
+
+
+def named(tools: str) -> Registry:
+    """The tools that were named. Raises BadInput."""
+    from toolwise.tools.load import chosen_tools
+
+    return chosen_tools(dict.fromkeys(name.strip() for name in tools.split(",") if name.strip()))
+
+
+def read_text(path: Path) -> str:
+    """A UTF-8 file. Raises BadInput, StorageUnavailable."""
+    try:
+        with storage(path):
+            return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{str(path)!r} is not UTF-8 at byte {error.start}; convert it.") from error
+
+
+def read_json(where: str) -> Any:
+    """The JSON value in a file, or on standard input for `-`. Raises BadInput."""
+    from toolwise.core.errors import ModelFault
+
+    if where == "-":
+        data = sys.stdin.buffer.read(LIMITS.document_bytes) if sys.stdin else b""
+    else:
+        data = read_text(Path(where)).encode()
+    try:
+        return jsonio.loads(data)
+    except ModelFault as error:
+        raise BadInput(f"{where!r} holds no JSON that can be used: {error}.") from error
+
+
+def at_a_terminal() -> bool:
+    """Whether a person sits in front of the command."""
+    return bool(sys.stdin and sys.stdin.isatty() and sys.stdout.isatty())
+
+
+def ask(question: str) -> None:
+    """Go on only if the person says yes; otherwise the command ends with 1 and has done nothing."""
+    try:
+        agreed = typer.confirm(question)
+    except typer.Abort:
+        agreed = False
+    if not agreed:
+        print("Nothing was done.")
+        raise typer.Exit(1)
+
+
+def show(text: str) -> None:
+    """A text of several lines, whole, and nothing in it that a terminal would obey."""
+    for line in text.split("\n"):
+        print(jsonio.printable(line, len(line) + 1))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Rows in columns. At a terminal what is too wide is folded, but for what is to be copied; nothing is ever cut."""
+    texts = [[jsonio.printable(str(cell), len(str(cell)) + 1) for cell in row] for row in rows]
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for name in head:
+        shown.add_column(name, overflow="fold", no_wrap=name in _COPIED)
+    for row in texts:
+        shown.add_row(*map(Text, row))
+    console = screen()
+    if not console.is_terminal:
+        console.width = _WIDE
+    console.print(shown, crop=False)
+
+
+def print_json(value: Any) -> None:
+    """One line of canonical JSON."""
+    print(jsonio.dumps(value))
+
+
+def watched(items: Iterable[T], name: str, total: int | None = None) -> Iterator[T]:
+    """The items, their number shown meanwhile where standard error is a terminal."""
+    with progress_bar() as bar:
+        task = bar.add_task(name, total=total)
+        for item in items:
+            yield item
+            bar.advance(task)

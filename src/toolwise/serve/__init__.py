@@ -1,0 +1,1 @@
+"""HTTP: the doors through which people and programs reach what runs here."""

@@ -1,0 +1,164 @@
+"""Who may come in over HTTP, and what every answer carries; the same for every application behind it.
+
+Covered: a page of another site that has its own name point here (the Host must be exactly one of ours, with any port);
+a form or a script of another site (a request that changes something must be JSON, and must come from a page of ours:
+its Origin names the same host and port); framing, sniffing, referrers and caches; bodies and the time they take; a
+token that is guessed by its timing. Every refusal is JSON with a code of ours.
+
+Not covered: slow request heads and the number of connections (the server's own bounds, see `run`), encryption (put a
+server with TLS in front), and whoever can read this process's memory or the terminal in which a token was printed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import re
+import socket
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import uvicorn
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolwise.core import jsonio
+from toolwise.core.errors import BadInput, DeadlineExceeded, Denied, LimitExceeded, ModelFault, ToolwiseError
+from toolwise.core.jsonio import printable
+from toolwise.core.limits import LIMITS, Limits
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?(?::[0-9]{1,5})?", re.ASCII)
+_READING = frozenset({"GET", "HEAD"})
+_HEADERS = {
+    "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+class Door:
+    """Lets in what may come in, and adds what every answer carries."""
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str] = ()) -> None:
+        self._app = app
+        self._hosts = LOOPBACK | {host.lower().rstrip(".") for host in hosts}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        refusal = self._refusal(scope["method"], Headers(scope=scope))
+        await (self._app if refusal is None else refusal)(scope, receive, with_headers)
+
+    def _refusal(self, method: str, headers: Headers) -> JSONResponse | None:
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self._ours(hosts[0]):
+            return refused(Denied("This host is not served here."), 403)
+        if method in _READING:
+            return None
+        if headers.getlist("origin") not in ([f"http://{hosts[0]}"], [f"https://{hosts[0]}"]):
+            return refused(Denied("Say with Origin that the request comes from this host."), 403)
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            return refused(BadInput("Send application/json."), 415)
+        return None
+
+    def _ours(self, host: str) -> bool:
+        found = _HOST.fullmatch(host.lower())
+        return found is not None and found[1] in self._hosts
+
+
+class Tokens:
+    """Who a bearer token stands for. Names are compared nowhere: the token alone says who it is."""
+
+    def __init__(self, people: Mapping[str, str]) -> None:
+        if not people or any(
+            len(token) < 16 or not token.isascii() or not token.isprintable() for token in people.values()
+        ):
+            raise BadInput("Give every person a token of at least 16 characters that print.")
+        if len(set(people.values())) < len(people):
+            raise BadInput("Give every person a token of their own.")
+        self._people = {_digest(token): name for name, token in people.items()}
+
+    def person(self, request: Request) -> str | None:
+        """The person whose token the request carries."""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        given, found = _digest(token.strip()), None
+        for digest, name in self._people.items():  # all of them, so that the time says nothing
+            if hmac.compare_digest(digest, given):
+                found = name
+        return found if scheme.lower() == "bearer" else None
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
+
+
+async def body_of(request: Request, limits: Limits = LIMITS) -> Any:
+    """The JSON value of a request. Raises BadInput, and LimitExceeded or DeadlineExceeded where it is large or slow."""
+    data = bytearray()
+    try:
+        async with asyncio.timeout(limits.request_seconds):
+            async for piece in request.stream():
+                data += piece
+                if len(data) > limits.request_bytes:
+                    raise LimitExceeded(f"Send at most {limits.request_bytes} bytes.")
+        return jsonio.loads(bytes(data))
+    except TimeoutError:
+        raise DeadlineExceeded(f"Send the whole request within {limits.request_seconds:g} seconds.") from None
+    except ModelFault as error:
+        raise BadInput(f"The body cannot be used: {error}.") from None
+
+
+def refused(error: ToolwiseError, status: int, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """An error as every door says it."""
+    message = printable(str(error), LIMITS.message_chars)
+    return JSONResponse({"error": {"code": error.code, "message": message}}, status, headers)
+
+
+def bound(port: int) -> socket.socket:
+    """A socket on 127.0.0.1 that already takes connections. Raises BadInput where the port cannot be had."""
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(("127.0.0.1", port))
+        made.listen()
+    except OSError as error:
+        made.close()
+        raise BadInput(f"Port {port} cannot be used ({error.strerror}): choose another one.") from error
+    return made
+
+
+def server(app: ASGIApp, limits: Limits = LIMITS) -> uvicorn.Server:
+    """The server: one strict parser of HTTP/1.1, few bytes of a head, no headers that are believed, no access log."""
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        proxy_headers=False,
+        server_header=False,
+        access_log=False,
+        log_level="error",
+        log_config=None,
+        h11_max_incomplete_event_size=limits.request_bytes,
+        limit_concurrency=limits.connections,
+        timeout_graceful_shutdown=2,
+    )
+    return uvicorn.Server(config)
+
+
+def run(app: ASGIApp, where: socket.socket, limits: Limits = LIMITS) -> None:
+    """Answer until the process is interrupted."""
+    asyncio.run(server(app, limits).serve(sockets=[where]))
