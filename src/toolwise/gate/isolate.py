@@ -136,6 +136,7 @@ class _Server:
     def __init__(self, tools: Mapping[str, Tool], limits: Limits) -> None:
         self._limits = limits
         self._gone = False
+        self._turn = threading.Lock()  # of many that wait one looks, or each child would wake them all
         pid, self._control = forkserver.start(tools, limits)
         self._control.setblocking(False)
         self.close = weakref.finalize(self, _end, pid, self._control, os.getpid(), limits.grace_seconds)
@@ -145,20 +146,18 @@ class _Server:
         return self._gone or not self.close.alive
 
     def take(self, seconds: float) -> _Child | None:
-        """A child that is ready, or None if there is none in time. Raises OSError when the server is gone.
-
-        The socket is the queue: threads that wait need no lock.
-        """
-        if self.gone:
-            raise ConnectionError
-        ends = array.array("i")
+        """A child that is ready, or None if there is none in time. Raises OSError when the server is gone."""
+        if not self._turn.acquire(timeout=seconds):
+            return None
         try:
+            if self.gone:
+                raise ConnectionError
             if not processes.readable(self._control.fileno(), seconds):
                 return None
-            room = socket.CMSG_SPACE(3 * ends.itemsize)
-            message, passed, _, _ = self._control.recvmsg(1, room, _CLOEXEC)
-        except BlockingIOError:  # another thread has taken it
-            return None
+            ends = array.array("i")
+            message, passed, _, _ = self._control.recvmsg(1, socket.CMSG_SPACE(3 * ends.itemsize), _CLOEXEC)
+        finally:
+            self._turn.release()
         for _, _, data in passed:
             ends.frombytes(data[: len(data) - len(data) % ends.itemsize])
         if len(ends) == 3:
