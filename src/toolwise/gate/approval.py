@@ -22,11 +22,12 @@ import hashlib
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Literal
 
 from toolwise.core import jsonio
 from toolwise.core.clock import Clock
-from toolwise.core.errors import ApprovalExpired, ApprovalRequired, BadInput, Denied, LimitExceeded
+from toolwise.core.errors import ApprovalExpired, ApprovalRequired, BadInput, Denied, LimitExceeded, ToolwiseError
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.gate.audit import Audit, Line
 from toolwise.gate.state import Sql, State
@@ -57,15 +58,17 @@ class Approval:
 
 
 _COLUMNS = list(Approval.__dataclass_fields__)
+_values = attrgetter(*_COLUMNS)
 _NAMES = ", ".join(_COLUMNS)
 _TYPES = {"id": "TEXT PRIMARY KEY", "asked": "DOUBLE PRECISION NOT NULL", "expires": "DOUBLE PRECISION NOT NULL"}
 _TYPED = ", ".join(f"{name} {_TYPES.get(name, 'TEXT NOT NULL')}" for name in _COLUMNS)
 _TABLE = f"CREATE TABLE IF NOT EXISTS approvals ({_TYPED})"
 _INDEX = "CREATE INDEX IF NOT EXISTS approvals_call ON approvals (principal, run, call)"
 _SELECT = f"SELECT {_NAMES} FROM approvals"  # noqa: S608  names of ours
-_LATEST = f"{_SELECT} WHERE principal = ? AND run = ? AND call = ? AND state <> 'void' ORDER BY asked DESC LIMIT 1"
+_OF_CALL = f"{_SELECT} WHERE principal = ? AND run = ? AND call = ? AND state <> 'void'"
 _WAITING = "SELECT COUNT(*) FROM approvals WHERE principal = ? AND state = 'pending' AND expires > ?"
 _INSERT = f"INSERT INTO approvals ({_NAMES}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
+_STATE = "SELECT state FROM approvals WHERE id = ?"
 _MOVE = "UPDATE approvals SET state = ?, decided_by = ? WHERE id = ? AND state = ?"
 
 
@@ -89,27 +92,22 @@ class Approvals:
         many questions wait.
         """
         now = self._now()
-        bound = (line.fingerprint, definition, policy)
-        found = self._state.read(_LATEST, (line.principal, line.run, line.call))
-        last = Approval(*found[0]) if found else None
-        if last is not None and (last.fingerprint, last.definition, last.policy) == bound:
-            if last.state == "rejected":
-                raise Denied("A person looked at this call and said no: do without it.")
-            if last.state == "approved" and last.expires > now:
-                return last
-            if last.state == "approved":
-                self._void(last)
-                raise ApprovalExpired("The confirmation came too long ago; ask again.")
-            if last.state == "pending" and last.expires > now:
-                raise _required(last.id)
-        elif last is not None and last.state in ("pending", "approved"):
-            self._void(last)
-        raise _required(self._ask(line, shown, definition, policy, now))
+        with self._state.transaction() as sql:  # what is found stays true until it is answered
+            found = self._found(line, (line.fingerprint, definition, policy), now, sql)
+            if found is None:
+                found = self._ask(line, shown, definition, policy, now, sql)
+        if isinstance(found, ToolwiseError):
+            raise found
+        if found.state == "pending":
+            raise ApprovalRequired(
+                f"A person must confirm this call before it can run (approval {found.id}).", found.id
+            )
+        return found
 
     def use(self, approval: Approval, sql: Sql) -> None:
         """Use it up, in the transaction in which the call begins. Raises ApprovalExpired when somebody else did."""
-        ((state,),) = sql("SELECT state FROM approvals WHERE id = ?", (approval.id,))
-        if state != "approved" or approval.expires <= self._now():
+        state = sql(_STATE, (approval.id,))
+        if state != [("approved",)] or approval.expires <= self._now():
             raise ApprovalExpired("The confirmation is no longer there; ask again.")
         sql(_MOVE, ("used", approval.decided_by, approval.id, "approved"))
 
@@ -144,21 +142,39 @@ class Approvals:
         self._audit.append(self._line(asked, verdict, by), self._moved(asked, verdict, by), durable=True)
         return replace(asked, state=verdict, decided_by=by)
 
-    def _ask(self, line: Line, shown: str, definition: str, policy: str, now: float) -> str:
+    def _found(self, line: Line, bound: tuple[str, str, str], now: float, sql: Sql) -> Approval | ToolwiseError | None:
+        """What was asked about exactly this call, or what became of it. Anything else under its id is void from now on,
+        and so is what was asked too long ago."""
+        found: Approval | ToolwiseError | None = None
+        for asked in (Approval(*row) for row in sql(_OF_CALL, (line.principal, line.run, line.call))):
+            same = (asked.fingerprint, asked.definition, asked.policy) == bound
+            waits = asked.state in ("pending", "approved")
+            if same and asked.state == "rejected":
+                return Denied("A person looked at this call and said no: do without it.")
+            if waits and same and asked.expires > now:
+                found = asked
+            elif waits:
+                sql(_MOVE, ("void", asked.decided_by, asked.id, asked.state))
+                if same and asked.state == "approved":
+                    found = ApprovalExpired("The confirmation came too long ago; ask again.")
+        return found
+
+    def _ask(
+        self, line: Line, shown: str, definition: str, policy: str, now: float, sql: Sql
+    ) -> Approval | ToolwiseError:
         most = self._limits.pending_approvals
-        with self._state.transaction() as sql:
-            ((waiting,),) = sql(_WAITING, (line.principal, now))
-            if waiting >= most:
-                raise LimitExceeded(f"{most} calls wait for a person already: do without this one.")
-            id = secrets.token_hex(8)
-            told = (line.principal, line.run, line.call, line.tool, line.fingerprint, definition, policy, shown)
-            until = now + self._limits.approval_seconds
-            sql(_INSERT, (id, "pending", *told, line.policy, now, until, ""))
-        return id
+        ((waiting,),) = sql(_WAITING, (line.principal, now))
+        if waiting >= most:
+            return LimitExceeded(f"{most} calls wait for a person already: do without this one.")
+        id = secrets.token_hex(8)
+        told = (line.principal, line.run, line.call, line.tool, line.fingerprint, definition, policy, shown)
+        asked = Approval(id, "pending", *told, line.policy, now, now + self._limits.approval_seconds)
+        sql(_INSERT, _values(asked))
+        return asked
 
     def _moved(self, approval: Approval, state: str, by: str) -> Callable[[Sql], None]:
         def move(sql: Sql) -> None:
-            if sql("SELECT state FROM approvals WHERE id = ?", (approval.id,)) != [(approval.state,)]:
+            if sql(_STATE, (approval.id,)) != [(approval.state,)]:
                 raise BadInput("Somebody else has decided meanwhile: there is nothing to decide.")
             sql(_MOVE, (state, by, approval.id, approval.state))
 
@@ -184,10 +200,6 @@ class Approvals:
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
-
-
-def _required(id: str) -> ApprovalRequired:
-    return ApprovalRequired(f"A person must confirm this call before it can run (approval {id}).", id)
 
 
 def view(tool: str, effect: str, principal: str, arguments: object, limits: Limits = LIMITS) -> str:

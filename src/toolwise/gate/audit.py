@@ -30,7 +30,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from operator import attrgetter
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from toolwise.core.errors import Corrupt, StorageUnavailable
 from toolwise.core.limits import LIMITS, Limits
@@ -92,6 +92,14 @@ _INSERT = f"INSERT INTO audit (sequence, hash, {_COLUMNS}) VALUES (?, ?, {', '.j
 _SELECT = f"SELECT sequence, hash, {_COLUMNS} FROM audit WHERE sequence > ? {{}}ORDER BY sequence LIMIT ?"  # noqa: S608
 
 
+class _Due(NamedTuple):
+    """A line to be written, and what stands or falls with it."""
+
+    line: Line
+    also: Callable[[Sql], None] | None = None
+    durable: bool = False
+
+
 class Audit:
     """The audit log in `state`. Every method raises StorageUnavailable."""
 
@@ -100,29 +108,32 @@ class Audit:
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._batch = limits.audit_batch
-        self._pending: list[Line] = []
+        self._pending: list[_Due] = []
+        self._tried: tuple[int, str, int] | None = None  # number and hash of a last line, and how many went with it
         with state.transaction() as sql:
             sql(_TABLE)
 
     def append(self, line: Line, also: Callable[[Sql], None] | None = None, *, durable: bool = False) -> None:
         """Add the line; when this returns, it is as durable as the effect demands.
 
-        `also` writes in the same transaction, before the line: both stand or none does. On an error an intent was not
-        added. A result is kept and written before any later line, since what was executed must not be forgotten: until
-        it is written, no call with an effect starts. A refusal is kept while there is room.
+        `also` writes in the same transaction, before the line: both stand or none does, and they are on the disk. On an
+        error an intent was not added. A result is kept, with its `also`, and written before any later line, since what
+        was executed must not be forgotten: until it is written, no call with an effect starts. A refusal is kept while
+        there is room.
         """
         if os.getpid() != self._process:  # asked before the lock, which another thread may have held at the fork
             raise StorageUnavailable("The audit log belongs to the process that opened it; open another one here.")
         with self._lock:
+            due = _Due(line, also, durable or also is not None)
             room = len(self._pending) < self._batch
-            if also is None and not durable and line.effect in _NO_EFFECT and room:
-                self._pending.append(line)
+            if not due.durable and line.effect in _NO_EFFECT and room:
+                self._pending.append(due)
                 return
             try:
-                self._write([*self._pending, line], also, durable=durable)
+                self._write([*self._pending, due])
             except StorageUnavailable:
                 if line.event in _OWED or (line.event == "refused" and room):
-                    self._pending.append(line)
+                    self._pending.append(due)
                 raise
 
     def rows(self, after: int = 0) -> Iterator[Row]:
@@ -138,18 +149,33 @@ class Audit:
         """Write what waits."""
         with self._lock:
             if self._pending:
-                self._write(self._pending, None)
+                self._write([*self._pending])
 
-    def _write(self, lines: list[Line], also: Callable[[Sql], None] | None, *, durable: bool = False) -> None:
+    def _write(self, due: list[_Due]) -> None:
         """All of the lines or none; only when they are written is nothing pending any more."""
-        with self._state.transaction(durable=durable) as sql:
-            if also is not None:
-                also(sql)
+        with self._state.transaction(durable=any(each.durable for each in due)) as sql:
+            due = due[self._written(sql) :]
+            for each in due:
+                if each.also is not None:
+                    each.also(sql)
             ((sequence, hash),) = sql(_LAST) or [(0, START)]
-            for line in lines:
-                sequence, hash = sequence + 1, chained(hash, line)
-                sql(_INSERT, (sequence, hash, *_values(line)))
-        self._pending = []
+            for each in due:
+                sequence, hash = sequence + 1, chained(hash, each.line)
+                sql(_INSERT, (sequence, hash, *_values(each.line)))
+            self._tried = sequence, hash, len(due)
+        self._pending, self._tried = [], None
+
+    def _written(self, sql: Sql) -> int:
+        """How many lines are not due any more: a server may have committed a transaction and failed to say so."""
+        if self._tried is None:
+            return 0
+        sequence, hash, count = self._tried
+        self._tried = None
+        if not sql("SELECT 1 FROM audit WHERE sequence = ? AND hash = ?", (sequence, hash)):
+            return 0
+        count = min(count, len(self._pending))
+        del self._pending[:count]
+        return count
 
 
 def read_rows(state: State, after: int = 0, equal: Mapping[str, str] = _ANY) -> Iterator[Row]:

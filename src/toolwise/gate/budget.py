@@ -2,7 +2,8 @@
 
 What a call may use at most is reserved before it starts, from every budget that it counts against and in one step, so
 that calls at the same time cannot overdraw one together; what it did not use is given back when it has ended. An
-attempt counts even if it fails. A crash gives nothing back: what was reserved stays used.
+attempt counts even if it fails. A crash gives nothing back: what was reserved stays used. A call that used more than
+it had reserved (a bounded tool has no deadline) uses its budgets up: no count leaves the range from nothing to its cap.
 
 `Budgets` counts in memory, for one gate; with a `state` the counts are shared by all that use it, and outlive them.
 In memory, budgets that were not used for longest are forgotten when there are more than `limits.runs`; forgetting gives
@@ -13,14 +14,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from toolwise.core.errors import BudgetExceeded, StorageUnavailable
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import CallContext, Tool
-from toolwise.gate.state import State
+from toolwise.gate.state import Sql, State
 
 
 class Amount(NamedTuple):
@@ -42,14 +43,29 @@ class Cap(NamedTuple):
 
 
 _NOTHING = Amount(calls=0)
-Draw = tuple[str, str, float, float]  # whose budget, unit, amount, cap
+
+
+class Draw(NamedTuple):
+    """One amount of one unit from one budget."""
+
+    scope: str
+    unit: str
+    amount: float
+    cap: float
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.scope, self.unit
 
 
 class Counts(Protocol):
     """Where it is counted what was used."""
 
-    def add(self, draws: Iterable[Draw]) -> Draw | None:
+    def reserve(self, draws: Sequence[Draw]) -> Draw | None:
         """Add every amount, or none of them: then the first that would be over its cap is given back."""
+
+    def settle(self, draws: Sequence[Draw]) -> None:
+        """Add every amount, negative ones too, but none beyond its cap or below nothing."""
 
 
 class Budgets:
@@ -97,10 +113,10 @@ class Reservation:
 
     def take(self, most: Amount) -> None:
         """Take so much more, for another attempt. Raises BudgetExceeded, and then takes nothing."""
-        over = self._counts.add(self._draws(most))
+        over = self._counts.reserve(self._draws(most))
         if over is not None:
-            named = next(name for scope, name, unit, _ in self._caps if (scope, unit) == over[:2])
-            raise BudgetExceeded(f"{named} has used its {over[3]:g} {over[1]}; answer without another call.")
+            named = next(name for scope, name, unit, _ in self._caps if (scope, unit) == over.place)
+            raise BudgetExceeded(f"{named} has used its {over.cap:g} {over.unit}; answer without another call.")
         self._held = _sum(self._held, most, 1)
 
     def start(self) -> None:
@@ -116,14 +132,23 @@ class Reservation:
 
     def __exit__(self, *_: object) -> None:
         with suppress(StorageUnavailable):  # what cannot be given back stays used; the call has ended all the same
-            self._counts.add(self._draws(_sum(self._used, self._held, -1)))
+            self._counts.settle(self._draws(_sum(self._used, self._held, -1)))
 
     def _draws(self, amount: Amount) -> list[Draw]:
-        return [(scope, unit, change, cap) for scope, _, unit, cap in self._caps if (change := getattr(amount, unit))]
+        changes = [(scope, unit, getattr(amount, unit), cap) for scope, _, unit, cap in self._caps]
+        return [Draw(*change) for change in changes if change[2]]
 
 
 def _sum(a: Amount, b: Amount, sign: int) -> Amount:
     return Amount(*(x + sign * y for x, y in zip(a, b, strict=True)))
+
+
+def _over(draw: Draw, used: float) -> bool:
+    return draw.amount > 0 and used + draw.amount > draw.cap
+
+
+def _settled(draw: Draw, used: float) -> float:
+    return min(max(used + draw.amount, 0.0), max(used, draw.cap))
 
 
 class Counted:
@@ -134,25 +159,31 @@ class Counted:
         self._used: OrderedDict[tuple[str, str], float] = OrderedDict()
         self._lock = threading.Lock()
 
-    def add(self, draws: Iterable[Draw]) -> Draw | None:
-        draws = list(draws)
+    def reserve(self, draws: Sequence[Draw]) -> Draw | None:
         with self._lock:
             for draw in draws:
-                scope, unit, amount, cap = draw
-                if amount > 0 and self._used.get((scope, unit), 0) + amount > cap:
+                if _over(draw, self._used.get(draw.place, 0.0)):
                     return draw
-            for scope, unit, amount, _ in draws:
-                self._used[scope, unit] = max(0, self._used.get((scope, unit), 0) + amount)
-                self._used.move_to_end((scope, unit))
-            while len(self._used) > self._most:
-                self._used.popitem(last=False)
+            self._settle(draws)
         return None
+
+    def settle(self, draws: Sequence[Draw]) -> None:
+        with self._lock:
+            self._settle(draws)
+
+    def _settle(self, draws: Sequence[Draw]) -> None:
+        for draw in draws:
+            self._used[draw.place] = _settled(draw, self._used.get(draw.place, 0.0))
+            self._used.move_to_end(draw.place)
+        while len(self._used) > self._most:
+            self._used.popitem(last=False)
 
 
 _TABLE = """CREATE TABLE IF NOT EXISTS budgets
     (scope TEXT NOT NULL, unit TEXT NOT NULL, used DOUBLE PRECISION NOT NULL, PRIMARY KEY (scope, unit))"""
-_ADD = """INSERT INTO budgets (scope, unit, used) VALUES (?, ?, ?)
-    ON CONFLICT (scope, unit) DO UPDATE SET used = budgets.used + excluded.used"""
+_USED = "SELECT used FROM budgets WHERE scope = ? AND unit = ?"
+_PUT = """INSERT INTO budgets (scope, unit, used) VALUES (?, ?, ?)
+    ON CONFLICT (scope, unit) DO UPDATE SET used = excluded.used"""
 
 
 class Stored:
@@ -163,16 +194,26 @@ class Stored:
         with state.transaction() as sql:
             sql(_TABLE)
 
-    def add(self, draws: Iterable[Draw]) -> Draw | None:
-        draws = list(draws)
+    def reserve(self, draws: Sequence[Draw]) -> Draw | None:
         if not draws:
             return None
         with self._state.transaction(durable=False) as sql:
             for draw in draws:
-                scope, unit, amount, cap = draw
-                found = sql("SELECT used FROM budgets WHERE scope = ? AND unit = ?", (scope, unit))
-                if amount > 0 and (found[0][0] if found else 0) + amount > cap:
+                if _over(draw, _used(sql, draw)):
                     return draw
-            for scope, unit, amount, _ in draws:
-                sql(_ADD, (scope, unit, amount))
+            _settle(sql, draws)
         return None
+
+    def settle(self, draws: Sequence[Draw]) -> None:
+        if draws:
+            with self._state.transaction(durable=False) as sql:
+                _settle(sql, draws)
+
+
+def _used(sql: Sql, draw: Draw) -> float:
+    return sum((used for (used,) in sql(_USED, draw.place)), 0.0)
+
+
+def _settle(sql: Sql, draws: Sequence[Draw]) -> None:
+    for draw in draws:
+        sql(_PUT, (*draw.place, _settled(draw, _used(sql, draw))))

@@ -294,8 +294,7 @@ class Gate:
             if late is not None:
                 self._append(replace(line, code=kept.code, digest=kept.sha256), started, event="late")
         except StorageUnavailable as error:
-            lost = OutcomeUnknown("The call was executed, but no record of it could be kept: do not repeat it.")
-            return self._error(line, lost if writes else error, started)
+            return self._unrecorded(line, tool, error, started)
         return self._released(line, checked, result, started)
 
     def _refused(self, line: Line, refusal: ToolwiseError, started: float) -> Result:
@@ -315,8 +314,12 @@ class Gate:
         try:
             self._flow.add(checked.context, result.labels)
         except StorageUnavailable as error:
-            return self._error(line, error, started)
+            return self._unrecorded(line, checked.tool, error, started)
         return result
+
+    def _unrecorded(self, line: Line, tool: Tool, error: StorageUnavailable, started: float) -> Result:
+        lost = OutcomeUnknown("The call was executed, but no record of it could be kept: do not repeat it.")
+        return self._error(line, lost if tool.effect is Effect.WRITE else error, started)
 
     def _result(self, line: Line, checked: Checked, outcome: Outcome, started: float) -> Result:
         text = blanked(outcome.text, checked.secrets)

@@ -82,6 +82,8 @@ class SqliteState:
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[Sql]:
         with self._exclusive():
+            if self.connection.in_transaction:  # the one before could not even be rolled back
+                self.connection.execute("ROLLBACK")
             self.connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self.connection.execute("BEGIN IMMEDIATE")
             try:
