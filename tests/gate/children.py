@@ -5,6 +5,7 @@ import mmap
 import os
 import select
 import signal
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -73,22 +74,36 @@ def at_once(works: Sequence[Callable[[], Callable[[], Any]]]) -> list[Any]:
 
 
 class Fuse:
-    """Counts steps, those of all processes forked from here together, and at the n-th kills the one that lit it."""
+    """Counts steps, of all processes forked from here together, and at one of them kills the process that lit it."""
 
     def __init__(self) -> None:
-        self._shared = memoryview(mmap.mmap(-1, 32)).cast("q")  # victim, steps, at
+        self._shared = memoryview(mmap.mmap(-1, 32)).cast("q")  # the victim, its last step, the steps until now
+        self._name = ""
 
-    def light(self, at: int) -> None:
-        """This process is the victim; it dies at the step with the number `at`, counted from now."""
-        self._shared[0], self._shared[1], self._shared[2] = os.getpid(), 0, at
+    def light(self, at: int | str) -> None:
+        """This process dies at the step with that number, counted from now, or with that name."""
+        self._name = at if isinstance(at, str) else ""
+        self._shared[0], self._shared[1], self._shared[2] = os.getpid(), 0 if self._name else int(at), 0
 
     def step(self, name: str = "") -> None:
-        victim, steps, at = self._shared[:3]
-        if not victim:
+        victim, last, steps = self._shared[:3]
+        self._shared[2] = steps + 1
+        if not victim or (name != self._name if self._name else steps + 1 != last):
             return
-        self._shared[1] = steps = steps + 1
-        if steps == at:
-            os.kill(victim, signal.SIGKILL)
+        os.kill(victim, signal.SIGKILL)
+        if os.getpid() != victim:
+            self._shared[3] = os.getpid()
+            signal.pause()
+
+    def out(self) -> None:
+        """Whoever was below the victim when it died is gone too, in a moment; nobody else dies."""
+        self._shared[0] = 0
+        orphan = self._shared[3]
+        for _ in range(1_000):
+            if not orphan or not os.path.exists(f"/proc/{orphan}"):
+                return
+            time.sleep(0.01)
+        raise AssertionError("a tool outlives the program that called it")
 
 
 class Stepped:

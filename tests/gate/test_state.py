@@ -1,6 +1,7 @@
 """What every engine promises, and what is particular to a server."""
 
 import os
+import signal
 import threading
 
 import pytest
@@ -84,6 +85,38 @@ def test_a_forked_copy_is_refused_and_does_its_owner_no_harm(state: State) -> No
     assert len(Child(uses).answer()) == 3
     put(state, "a", 1)
     assert state.read("SELECT * FROM things") == [("a", 1)]
+
+
+@pytest.mark.parametrize("first", ["parent", "copy"])
+def test_what_a_forked_copy_commits_through_a_state_of_its_own_stays_whoever_closes_first(
+    where: str, first: str
+) -> None:
+    """A copy inherits what SQLite knows of its locks, but no locks: the file looked unused while it was written."""
+    state = open_state(where)
+    table(state)
+    go, goes = os.pipe()
+
+    def writes() -> None:
+        os.close(goes)
+        own = open_state(where)
+        own.read("SELECT * FROM things")
+        os.read(go, 1)
+        put(own, "copy", 1)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    child = Child(writes)
+    if first == "copy":
+        os.close(goes)
+        child.answer()
+        open_state(where).close()
+        put(state, "parent", 1)
+        state.close()
+    else:
+        put(state, "parent", 1)
+        state.close()
+        os.close(goes)
+        child.answer()
+    assert open_state(where).read("SELECT name FROM things ORDER BY name") == [("copy",), ("parent",)]
 
 
 def test_sixteen_processes_open_a_place_that_is_new_to_all_of_them(where: str) -> None:

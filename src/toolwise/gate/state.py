@@ -12,7 +12,9 @@ A transaction that was left without an error has been committed; with `durable` 
 write exclude each other, so that what one reads stays true until it has written.
 
 Covered: threads of one process; several processes; a full disk, a locked file and a lost server are all
-StorageUnavailable. Not covered: use in a forked child (refused), network file systems, somebody who edits the file.
+StorageUnavailable; a forked copy of the process, which is refused and may open a state of its own. Not covered: network
+file systems, somebody who edits the file, and a program that opens and closes the file by other means while it is in
+use (POSIX then drops the locks of the whole process).
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -78,6 +81,7 @@ class SqliteState:
                 path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
             )
             self.connection.execute("PRAGMA journal_mode = WAL")
+        _opened.add(self)
 
     @contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[Sql]:
@@ -111,6 +115,36 @@ class SqliteState:
             raise StorageUnavailable("The state belongs to the process that opened it; open another one here.")
         with self._lock, _storage():
             yield
+
+
+# A copy of this process inherits what SQLite knows of its file locks, but not the locks: what it then opened itself
+# would be unlocked, and its commits lost as soon as somebody else closes the file. So a copy drops what it inherited.
+_opened: weakref.WeakSet[SqliteState] = weakref.WeakSet()
+_held: list[SqliteState] = []
+_forking = threading.Lock()
+
+
+def _before_fork() -> None:
+    _forking.acquire()
+    _held.extend(state for state in list(_opened) if state._lock.acquire(timeout=2 * _WAIT_SECONDS))
+
+
+def _after_fork(in_copy: bool) -> None:
+    while _held:
+        state = _held.pop()
+        if in_copy and not state.connection.in_transaction:
+            with suppress(sqlite3.Error):
+                state.connection.close()
+        state._lock.release()
+    _forking.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=lambda: _after_fork(in_copy=False),
+        after_in_child=lambda: _after_fork(in_copy=True),
+    )
 
 
 class PostgresState:
