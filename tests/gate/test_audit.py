@@ -14,7 +14,7 @@ from toolwise.gate.audit import Audit, Line
 from toolwise.gate.state import Sql, SqliteState
 
 LINE = Line("run", "call", "ann")
-PURE, READ, WRITE = (replace(LINE, event="intent", effect=effect) for effect in ("pure", "read", "write"))
+PURE, READ, WRITE = (LINE._replace(event="intent", effect=effect) for effect in ("pure", "read", "write"))
 
 
 def stored(path: Path) -> list[tuple[str, str]]:
@@ -36,7 +36,7 @@ def empty(state: SqliteState) -> None:
 def test_lines_come_back_whole_and_in_order() -> None:
     state = SqliteState(":memory:")
     audit = Audit(state)
-    lines = [PURE, replace(WRITE, code="né", seconds=0.5), READ, LINE]
+    lines = [PURE, WRITE._replace(code="né", seconds=0.5), READ, LINE]
     for line in lines:
         audit.append(line)
     rows = list(audit.rows())
@@ -99,7 +99,7 @@ def test_on_a_full_disk_an_intent_is_refused_and_not_written_later(tmp_path: Pat
     state = SqliteState(tmp_path / "audit.db")
     audit = Audit(state)
     fill(state)
-    long = replace(WRITE, arguments="x" * 10_000)
+    long = WRITE._replace(arguments="x" * 10_000)
     with pytest.raises(StorageUnavailable):
         audit.append(long)
     empty(state)
@@ -112,7 +112,7 @@ def test_on_a_full_disk_a_result_is_kept_and_no_effect_starts_until_it_is_writte
     audit = Audit(state)
     audit.append(WRITE)
     fill(state)
-    owed = replace(WRITE, event="result", detail="x" * 10_000)
+    owed = WRITE._replace(event="result", detail="x" * 10_000)
     for line in (owed, WRITE, READ):
         with pytest.raises(StorageUnavailable):
             audit.append(line)
@@ -129,7 +129,7 @@ def test_what_cannot_be_written_does_not_grow_without_bound(tmp_path: Path) -> N
     refused = 0
     for _ in range(100):
         try:
-            audit.append(replace(PURE, event="refused", arguments="x" * 2_000))
+            audit.append(PURE._replace(event="refused", arguments="x" * 2_000))
         except StorageUnavailable:
             refused += 1
     assert refused == 90
@@ -141,7 +141,7 @@ def filled(path: Path) -> tuple[Audit, str]:
     """A log of four lines in a file, and its head."""
     audit = Audit(SqliteState(path))
     for call in "abcd":
-        audit.append(replace(WRITE, call=call))
+        audit.append(WRITE._replace(call=call))
     last = audit.verify()
     assert last is not None
     return audit, last.hash
@@ -206,7 +206,7 @@ def test_what_is_written_with_a_line_stands_or_falls_with_it() -> None:
 def test_two_processes_write_one_chain(tmp_path: Path) -> None:
     logs = [Audit(SqliteState(tmp_path / "audit.db")) for _ in range(2)]
     for number in range(20):
-        logs[number % 2].append(replace(READ, call=str(number)))
+        logs[number % 2].append(READ._replace(call=str(number)))
     assert [row.line.call for row in logs[0].rows()] == [str(number) for number in range(20)]
     assert logs[0].verify() is not None
 

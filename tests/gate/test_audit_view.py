@@ -202,4 +202,4 @@ def test_a_line_with_a_changed_time_is_not_late_enough_for_anything(tmp_path: Pa
     state = open_state(":memory:")
     row = next(filled(state).rows())
     assert Filter(since=NOON).passes(row)
-    assert not Filter(since=NOON).passes(replace(row, line=replace(row.line, wall="never")))
+    assert not Filter(since=NOON).passes(replace(row, line=row.line._replace(wall="never")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +140,7 @@ def test_what_would_become_allowed_denied_and_asked_is_counted_with_its_reasons(
 def test_a_call_that_was_asked_about_and_then_ran_counts_once() -> None:
     lines = recorded(Call("c1", "send", {"to": "bob"}))
     assert [line.event for line in lines] == ["intent", "result"]
-    again = [replace(lines[0], event="refused", code="approval_required"), *lines, replace(lines[0], event="replayed")]
+    again = [lines[0]._replace(event="refused", code="approval_required"), *lines, lines[0]._replace(event="replayed")]
     assert sum(compared(again, ALL, NOTHING).verdicts.values()) == 1
 
 
@@ -173,8 +172,8 @@ def test_what_cannot_be_shown_to_a_policy_as_it_was_is_counted_and_never_guessed
         Call("unknown", "sned", {"to": "bob"}),
         Call("fine", "send", {"to": "bob"}),
     )
-    changed = replace(lines[-2], call="changed", arguments='{"to":"eve"}')
-    strange = replace(lines[-2], call="strange", effect="other")
+    changed = lines[-2]._replace(call="changed", arguments='{"to":"eve"}')
+    strange = lines[-2]._replace(call="strange", effect="other")
     found = compared([*lines, changed, strange], NOTHING, ALL)
     assert found.newly_allowed == 2, "a text that looks like a secret's place is a text"
     assert sorted(found.skipped.values()) == [1, 1, 1, 2]

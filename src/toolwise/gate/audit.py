@@ -28,8 +28,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
-from operator import attrgetter
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from toolwise.core.errors import Corrupt, StorageUnavailable
@@ -47,8 +46,7 @@ _PAGE = 1_000  # lines read at one time
 _ANY: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One transition of one call; every text bounded and free of lone surrogates by whoever makes it.
 
     `arguments` are canonical JSON without secrets, or the start of the text that did not parse; `fingerprint` is the
@@ -82,8 +80,7 @@ class Row:
     line: Line
 
 
-_NAMES = [field.name for field in fields(Line)]
-_values = attrgetter(*_NAMES)
+_NAMES = Line._fields
 _COLUMNS = ", ".join(_NAMES)
 _TYPED = ", ".join(f"{name} {'DOUBLE PRECISION' if name == 'seconds' else 'TEXT'} NOT NULL" for name in _NAMES)
 _TABLE = f"CREATE TABLE IF NOT EXISTS audit (sequence BIGINT PRIMARY KEY, hash TEXT NOT NULL, {_TYPED})"
@@ -161,7 +158,7 @@ class Audit:
             ((sequence, hash),) = sql(_LAST) or [(0, START)]
             for each in due:
                 sequence, hash = sequence + 1, chained(hash, each.line)
-                sql(_INSERT, (sequence, hash, *_values(each.line)))
+                sql(_INSERT, (sequence, hash, *each.line))
             self._tried = sequence, hash, len(due)
         self._pending, self._tried = [], None
 
@@ -215,5 +212,5 @@ def verify(rows: Iterable[Row], head: str = "") -> Row | None:
 
 def chained(before: str, line: Line) -> str:
     """The hash of a line behind a line with the hash `before`: every field with its length, so that none can move."""
-    fields = "".join([f"{len(value)}:{value}" for value in map(str, _values(line))])
+    fields = "".join([f"{len(value)}:{value}" for value in map(str, line)])
     return hashlib.sha256(f"{before}{fields}".encode()).hexdigest()

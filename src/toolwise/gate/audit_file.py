@@ -7,7 +7,7 @@ covered: who wrote the file; compare its last hash with a head that was noted el
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from toolwise.core.errors import Corrupt, ToolwiseError
 from toolwise.core.limits import LIMITS
 from toolwise.gate.audit import Line, Row
 
-_TEXTS: Mapping[str, type] = {field.name: str for field in fields(Line)}
+_TEXTS: Mapping[str, type] = dict.fromkeys(Line._fields, str)
 _TYPES = {**_TEXTS, "seconds": float, "sequence": int, "hash": str}
 _WIDE = replace(LIMITS, string_bytes=LIMITS.json_size)  # a line was bounded when it was made
 _BUFFER = 1_000  # lines written at one time
@@ -62,7 +62,7 @@ def text(row: Row) -> str:
 
 def as_json(row: Row) -> dict[str, Any]:
     """One row as a JSON object."""
-    return {"sequence": row.sequence, "hash": row.hash, **asdict(row.line)}
+    return {"sequence": row.sequence, "hash": row.hash, **row.line._asdict()}
 
 
 def row_of(told: Any) -> Row | None:

@@ -112,7 +112,7 @@ class Gate:
         try:
             name, read = self._parse(call)
             tool = self._registry.resolve(name)
-            line = replace(line, tool=tool.name, effect=tool.effect.value)
+            line = line._replace(tool=tool.name, effect=tool.effect.value)
             self._pinned(tool)
             arguments = read(tool)
             self._registry.validator(name).validate(arguments)
@@ -153,9 +153,9 @@ class Gate:
                 raise BadInput(f"Give principal, run and call an id of 1 to {most} characters that print.")
         line = Line(context.run_id, call.id, context.principal.id)
         if isinstance(call, Call):
-            return replace(line, tool=jsonio.printable(call.name, self._limits.name_chars))
+            return line._replace(tool=jsonio.printable(call.name, self._limits.name_chars))
         text = SHOWN if self._secretive else call.text  # until it is read, nobody knows which part is secret
-        return replace(line, arguments=jsonio.printable(text, self._limits.audit_chars))
+        return line._replace(arguments=jsonio.printable(text, self._limits.audit_chars))
 
     def _parse(self, call: Call | WrittenCall) -> tuple[str, Callable[[Tool], Arguments]]:
         """The name, and a function that gives a private copy of the arguments once the tool is known."""
@@ -189,7 +189,7 @@ class Gate:
         shown, secrets = redacted(arguments, tool.parameters) if tool.name in self._secretive else (arguments, ())
         digest = hashlib.sha256(f"{tool.name} {canonical}".encode()).hexdigest()
         told = jsonio.dumps(shown, self._limits) if secrets else canonical
-        line = replace(line, arguments=jsonio.printable(told, self._limits.audit_chars), fingerprint=digest)
+        line = line._replace(arguments=jsonio.printable(told, self._limits.audit_chars), fingerprint=digest)
         entry = ledger.Entry(
             principal=line.principal,
             run=line.run,
@@ -210,7 +210,7 @@ class Gate:
             decision = replace(decision, policy=jsonio.printable(decision.policy, most))
         except Exception as error:  # noqa: BLE001  whatever a policy raises, it has not allowed the call
             decision = Decision("deny", jsonio.printable(f"the policy failed: {error!r}", most))
-        return replace(line, policy=decision.policy, labels=written(labels)), decision
+        return line._replace(policy=decision.policy, labels=written(labels)), decision
 
     def _confirmed(self, line: Line, checked: Checked, decision: Decision, shown: Arguments) -> Approval | None:
         """The approval of a person, where the policy asks for one."""
@@ -245,17 +245,18 @@ class Gate:
     def _run(self, line: Line, checked: Checked, held: Reservation, started: float) -> Outcome:
         """What the tool gave, tried again where that does no harm, all within one deadline."""
         tool, context = checked.tool, checked.context
-        today = context.today or self._clock.now().date().isoformat()
+        asks = tool.context_parameter is not None
+        today = context.today or (self._clock.now().date().isoformat() if asks else "")
         held.start()
 
         def attempt(seconds: float) -> Outcome:
-            told = ToolContext(context.principal, today, seconds, checked.entry.key)
+            told = ToolContext(context.principal, today, seconds, checked.entry.key if asks else "")
             return self._runner.run(tool, checked.arguments, told)
 
         def again(outcome: Outcome) -> bool:
             try:
                 held.take(self._most(tool))
-                self._append(replace(line, code=outcome.code), started, event="retried")
+                self._append(line._replace(code=outcome.code), started, event="retried")
             except (BudgetExceeded, StorageUnavailable):
                 return False
             return True
@@ -278,8 +279,7 @@ class Gate:
         end: ledger.End = "late" if late is not None else "unknown" if result.code == OutcomeUnknown.code else "done"
         taken = self._ledger(tool)
         try:
-            said = replace(
-                line,
+            said = line._replace(
                 code=result.code,
                 digest=result.sha256,
                 detail=blanked(outcome.detail, checked.secrets).replace("\0", "\\0"),
@@ -292,7 +292,7 @@ class Gate:
                 self._append(said, started, event="result")
                 taken.finish(checked.entry, kept, end)
             if late is not None:
-                self._append(replace(line, code=kept.code, digest=kept.sha256), started, event="late")
+                self._append(line._replace(code=kept.code, digest=kept.sha256), started, event="late")
         except StorageUnavailable as error:
             return self._unrecorded(line, tool, error, started)
         return self._released(line, checked, result, started)
@@ -300,13 +300,13 @@ class Gate:
     def _refused(self, line: Line, refusal: ToolwiseError, started: float) -> Result:
         """Nothing ran. A refusal that cannot be recorded says so: the operator has to act before the model does."""
         try:
-            self._append(replace(line, code=refusal.code), started, event="refused")
+            self._append(line._replace(code=refusal.code), started, event="refused")
         except StorageUnavailable as error:
             refusal = error
         return self._error(line, refusal, started)
 
     def _replayed(self, line: Line, checked: Checked, earlier: Result, started: float) -> Result:
-        self._append(replace(line, code=earlier.code, digest=earlier.sha256), started, event="replayed")
+        self._append(line._replace(code=earlier.code, digest=earlier.sha256), started, event="replayed")
         return self._released(line, checked, earlier, started)
 
     def _released(self, line: Line, checked: Checked, result: Result, started: float) -> Result:
@@ -366,7 +366,7 @@ class Gate:
 
     def _append(self, line: Line, started: float, *, event: Event, also: Callable[[Sql], None] | None = None) -> None:
         seconds = self._clock.monotonic() - started
-        line = replace(line, event=event, seconds=seconds, wall=self._clock.now().isoformat())
+        line = line._replace(event=event, seconds=seconds, wall=self._clock.now().isoformat())
         executed = event in ("intent", "result", "late") and line.effect == Effect.WRITE
         self.audit.append(line, also, durable=executed)
         telemetry.record(line)

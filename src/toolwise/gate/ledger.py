@@ -26,6 +26,7 @@ import secrets
 import threading
 from collections import OrderedDict
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from toolwise.core import jsonio
@@ -39,7 +40,7 @@ from toolwise.gate.state import Sql, State
 End = Literal["done", "unknown", "late"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Entry:
     """One call as the ledger knows it. `repeatable`: may it be started again when its outcome is unknown?"""
 
@@ -56,7 +57,7 @@ class Entry:
         """What is unique about the call."""
         return self.principal, self.run, self.call
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Its identity as 64 hex digits. A tool may hand it on."""
         parts = "".join(f"{len(part)}:{part}" for part in self.identity)
