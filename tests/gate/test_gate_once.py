@@ -17,6 +17,7 @@ from toolwise.core.types import (
     Result,
 )
 from toolwise.gate.budget import Budgets, Cap
+from toolwise.gate.outcome import Outcome
 
 
 @pytest.mark.case("E2")
@@ -72,6 +73,31 @@ def test_a_write_is_never_forgotten() -> None:
     results = [bench.gate.execute(Call(to, "probe", {"to": to}), ANN) for to in "abcd"]
     assert [bench.gate.execute(Call(to, "probe", {"to": to}), ANN) for to in "abcd"] == results
     assert ran == ["a", "b", "c", "d"]
+
+
+class LateRunner:
+    """A tool that answered, but behind its deadline."""
+
+    def __init__(self) -> None:
+        self.ran = 0
+
+    def run(self, *asked: object) -> Outcome:
+        self.ran += 1
+        return Outcome("timeout", "Ended at its deadline.", answered=False, late=Outcome("ok", "sent", 4))
+
+
+@pytest.mark.case("D7")
+@pytest.mark.parametrize(("effect", "told"), [(Effect.WRITE, "outcome_unknown"), (Effect.READ, "timeout")])
+def test_what_is_said_too_late_is_recorded_never_delivered_and_given_to_whoever_asks_again(
+    effect: Effect, told: str
+) -> None:
+    bench, late = Bench((tool(lambda: "sent", effect=effect),)), LateRunner()
+    bench.gate._runner = late  # type: ignore[assignment]
+    first = bench.gate.execute(Call("c", "probe", {}), ANN)
+    assert (first.code, "sent" in first.text) == (told, False)
+    again = bench.gate.execute(Call("c", "probe", {}), ANN)
+    assert (again.code, again.text, late.ran) == ("ok", "sent", 1)
+    assert bench.events == [("intent", ""), ("result", told), ("late", "ok"), ("replayed", "ok")]
 
 
 @pytest.mark.case("E11")

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from toolwise.core.types import Confidentiality, Effect, Labels, Principal, Tool
+from toolwise.core.types import Confidentiality, Effect, Integrity, Labels, Principal, Tool
 from toolwise.gate.policy import DEFAULT, OFFLINE, CedarPolicy, Decision, DenyAll
 
 ANN = Principal("ann")
 PERMIT_ALL = "permit (principal, action, resource);"
+ALL = {"arguments", "hosts", "integrity", "confidentiality"}
 
 
 def tool(name: str = "send", effect: Effect = Effect.WRITE) -> Tool:
@@ -179,3 +180,48 @@ def test_a_policys_version_changes_with_its_text() -> None:
     one, other = CedarPolicy.from_text(PERMIT_ALL), CedarPolicy.from_text(f"{PERMIT_ALL} ")
     assert one.version != other.version
     assert one.version == CedarPolicy.from_text(PERMIT_ALL).version
+
+
+READS = {
+    PERMIT_ALL: set(),
+    DEFAULT: {"confidentiality"},
+    "permit (principal, action, resource) when { context has integrity };": {"integrity"},
+    "permit (principal, action, resource) when { context.arguments.to == context.hosts.to };": {"arguments", "hosts"},
+    "permit (principal, action, resource) when { context has arguments.to };": {"arguments"},
+    "permit (principal, action, resource) when { [context].contains(context) };": ALL,
+    "permit (principal, action, resource) unless { if context == {} then true else false };": ALL,
+    'permit (principal, action, resource) when { resource.name == "context.hosts" };': set(),
+}
+
+
+@pytest.mark.parametrize("text", READS)
+def test_a_policy_is_given_what_its_rules_read_and_decides_as_if_it_were_given_all(text: str) -> None:
+    policy = CedarPolicy.from_text(text)
+    assert policy._reads == READS[text]
+    whole = CedarPolicy(policy._policies)
+    private = Labels(confidentiality=Confidentiality.PRIVATE)
+    public = replace(tool("http_get", Effect.READ), public=True)
+    for arguments in ({}, {"to": "https://good.example"}, {"to": 1.5}):
+        for labels in (Labels(), private, Labels(Integrity.UNTRUSTED)):
+            for asked in (tool(), tool(effect=Effect.PURE), public):
+                for _ in range(2):  # decided, then known
+                    assert policy.decide(ANN, asked, arguments, labels) == whole.decide(ANN, asked, arguments, labels)
+
+
+def test_a_decision_that_is_known_is_one_users_and_one_tools_own() -> None:
+    policy = CedarPolicy.from_text('permit (principal == User::"ann", action, resource == Tool::"send");')
+    eve = Principal("eve")
+    for _ in range(2):
+        assert policy.decide(ANN, tool(), {}, Labels()).verdict == "allow"
+        assert policy.decide(eve, tool(), {}, Labels()).verdict == "deny"
+        assert policy.decide(ANN, tool("send_all"), {}, Labels()).verdict == "deny"
+    for number in range(3_000):
+        policy.decide(Principal(f"user-{number}"), tool(), {}, Labels())
+    assert len(policy._known) <= 1_024
+
+
+def test_a_policy_that_is_too_deep_to_look_through_is_given_everything() -> None:
+    deep = " && ".join(["context.arguments.to == context.arguments.to"] * 300)
+    policy = CedarPolicy.from_text(f"permit (principal, action, resource) when {{ {deep} }};")
+    assert policy._reads == ALL
+    assert policy.decide(ANN, tool(), {"to": "x"}, Labels()).verdict == "allow"

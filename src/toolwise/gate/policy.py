@@ -1,8 +1,9 @@
 """May this principal run this tool with these arguments?
 
 Covers: deny by default (no policy, an empty or unreadable one, an error while deciding: all denied); Cedar policies,
-where `forbid` wins over `permit` and the deciding policy is named. One decision costs about 20 microseconds, since
-policies and tools are parsed once; therefore nothing is cached.
+where `forbid` wins over `permit` and the deciding policy is named. Policies and tools are parsed once; of a call's
+context a policy is given only what some rule of it reads, and where no rule reads arguments, a decision is kept: it
+cannot be another one for the same user, tool and labels.
 
 A Cedar policy sees
 
@@ -29,7 +30,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -39,10 +41,17 @@ from urllib.parse import urlsplit
 import cedarpy
 
 from toolwise.core import jsonio
+from toolwise.core.errors import ToolwiseError
+from toolwise.core.limits import LIMITS
 from toolwise.core.types import Effect, Labels, Principal, Tool
 
 OFFLINE = resources.files("toolwise.gate").joinpath("offline.cedar").read_text("utf-8")
 DEFAULT = resources.files("toolwise.gate").joinpath("default.cedar").read_text("utf-8")
+
+_CONTEXT = frozenset({"arguments", "hosts", "integrity", "confidentiality"})
+_OF_LABELS = frozenset({"integrity", "confidentiality"})
+_MOST_KNOWN = 1_024  # decisions that are kept
+_POLICY = replace(LIMITS, json_depth=200, string_bytes=LIMITS.json_size)
 
 _INT64 = range(-(2**63), 2**63)
 _EXACT = 2**53  # below it every float that is whole is exactly the integer that it looks like
@@ -82,8 +91,16 @@ class DenyAll:
 class CedarPolicy:
     """Cedar policies (https://docs.cedarpolicy.com). `problem` says why they cannot be used; then all is denied."""
 
-    def __init__(self, policies: cedarpy.PolicySet | None, problem: str = "", version: str = "") -> None:
+    def __init__(
+        self,
+        policies: cedarpy.PolicySet | None,
+        problem: str = "",
+        version: str = "",
+        reads: AbstractSet[str] = _CONTEXT,
+    ) -> None:
         self._policies = policies
+        self._reads = reads
+        self._known: dict[tuple[Any, ...], Decision] = {}
         self.problem = problem
         self.version = version
 
@@ -93,7 +110,8 @@ class CedarPolicy:
         if not text.strip():
             return cls(None, "the policy is empty")
         try:
-            return cls(cedarpy.PolicySet.from_str(text), version=hashlib.sha256(text.encode()).hexdigest())
+            policies, version = cedarpy.PolicySet.from_str(text), hashlib.sha256(text.encode()).hexdigest()
+            return cls(policies, version=version, reads=_read_of_context(text))
         except Exception as error:  # noqa: BLE001  whatever the parser raises, the answer is to deny
             return cls(None, f"the policy does not parse: {error}")
 
@@ -108,21 +126,36 @@ class CedarPolicy:
     def decide(self, principal: Principal, tool: Tool, arguments: Mapping[str, Any], labels: Labels) -> Decision:
         if self._policies is None:
             return Decision("deny", self.problem)
-        context = seen(arguments, labels)
+        if not self._reads <= _OF_LABELS:
+            return self._decide(principal, tool, seen(arguments, labels, self._reads))
+        key = (principal, tool.name, tool.effect, tool.public, labels)
+        if key not in self._known:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = self._decide(principal, tool, seen(arguments, labels, self._reads))
+        return self._known[key]
+
+    def _decide(self, principal: Principal, tool: Tool, context: Mapping[str, Any]) -> Decision:
+        assert self._policies is not None
         call = authorized(self._policies, "call", principal, tool, context)
         if call.allowed or call.diagnostics.errors or call.diagnostics.reasons:
             return _decision(call, "allow")
         return _decision(authorized(self._policies, "ask", principal, tool, context), "ask")
 
 
-def seen(arguments: Mapping[str, Any], labels: Labels) -> dict[str, Any]:
-    """The `context` of a request: what a policy sees of a call."""
-    return {
-        "arguments": _shown(arguments),
-        "hosts": {name: host for name, value in arguments.items() if name[:2] != "__" and (host := host_of(value))},
-        "integrity": labels.integrity.value,
-        "confidentiality": labels.confidentiality.value,
-    }
+def seen(arguments: Mapping[str, Any], labels: Labels, wanted: AbstractSet[str] = _CONTEXT) -> dict[str, Any]:
+    """The `context` of a request: what a policy sees of a call, or as much of it as is wanted."""
+    context: dict[str, Any] = {}
+    if "arguments" in wanted:
+        context["arguments"] = _shown(arguments)
+    if "hosts" in wanted:
+        named = {name: host_of(value) for name, value in arguments.items() if name[:2] != "__"}
+        context["hosts"] = {name: host for name, host in named.items() if host}
+    if "integrity" in wanted:
+        context["integrity"] = labels.integrity.value
+    if "confidentiality" in wanted:
+        context["confidentiality"] = labels.confidentiality.value
+    return context
 
 
 def authorized(
@@ -151,6 +184,28 @@ def _decision(answer: cedarpy.AuthzResult, permitted: Literal["allow", "ask"]) -
     if answer.allowed:
         return Decision(permitted, names)
     return Decision("deny", names or "no policy permits it")
+
+
+def _read_of_context(text: str) -> frozenset[str]:
+    """The parts of `context` that some rule reads, or asks for; all of them where a rule reads it as a whole."""
+    read: set[str] = set()
+    try:
+        parts: list[Any] = [jsonio.loads(cedarpy.policies_to_json_str(text), _POLICY)]
+    except ToolwiseError:  # longer or deeper than what is looked through
+        return _CONTEXT
+    while parts:
+        match parts.pop():
+            case {".": {"left": {"Var": "context"}, "attr": str(name)}}:
+                read.add(name)
+            case {"has": {"left": {"Var": "context"}, "attr": str(name)}}:
+                read.add(name)
+            case {"Var": "context"}:
+                return _CONTEXT
+            case dict() as part:
+                parts.extend(part.values())
+            case list() as part:
+                parts.extend(part)
+    return frozenset(read)
 
 
 def host_of(value: Any) -> str:

@@ -39,7 +39,7 @@ def attempts(
     """
     deadline = clock.monotonic() + seconds
     first = run(seconds)
-    if first.code not in _RETRYABLE or not tool.repeatable:
+    if not _may_pass(first) or not tool.repeatable:
         return first
     made = [first]  # what tenacity takes for its own first attempt
 
@@ -48,13 +48,18 @@ def attempts(
         return state.attempt_number >= limits.attempts or late or not again(_outcome(state))
 
     retrying = tenacity.Retrying(
-        retry=tenacity.retry_if_result(lambda outcome: outcome.code in _RETRYABLE),
+        retry=tenacity.retry_if_result(_may_pass),
         stop=enough,
         wait=tenacity.wait_random_exponential(multiplier=limits.retry_seconds, max=limits.call_seconds),
         sleep=clock.sleep,
         retry_error_callback=_outcome,
     )
     return retrying(lambda: made.pop() if made else run(max(0.0, deadline - clock.monotonic())))
+
+
+def _may_pass(outcome: Outcome) -> bool:
+    """Whether another attempt may end otherwise; one that answered after all, too late, needs none."""
+    return outcome.code in _RETRYABLE and outcome.late is None
 
 
 def _outcome(state: tenacity.RetryCallState) -> Outcome:
