@@ -18,6 +18,14 @@ settings.register_profile("toolwise", deadline=None, derandomize="CI" in os.envi
 settings.load_profile("toolwise")
 
 
+@pytest.fixture
+def toolwise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+    """Runs a command line in this process."""
+    from command_line import runner
+
+    return runner(monkeypatch, capsys)
+
+
 @pytest.fixture(scope="session")
 def smollm2() -> Path:
     """The folder of the pulled SmolLM2-135M; the test is skipped where nobody pulled it."""

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import errno
 import gzip
-import io
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,10 +18,10 @@ from typing import Any
 
 import pytest
 from typer.main import get_command
-from typer.testing import CliRunner
 
+from command_line import Outcome, Toolwise, invoke, refused
 from tiny_models import model_folder
-from toolwise.cli import app, main
+from toolwise.cli import app
 from toolwise.core import jsonio
 
 SETTINGS = """
@@ -70,25 +68,8 @@ class World:
         return path
 
 
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-
-Toolwise = Callable[..., Outcome]
-
-
 def lines(rows: list[dict[str, Any]]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
-
-
-def invoke(*args: object) -> str:
-    """A command that must succeed; what it printed."""
-    done = CliRunner().invoke(app, [str(arg) for arg in args])
-    assert done.exit_code == 0, (done.output, done.exception)
-    return done.stdout
 
 
 def annotating(world: World, out: object, corpus: object = None) -> list[str]:
@@ -112,32 +93,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
         copy.write_bytes(file.read_bytes())
     assert str(made.tuned) in invoke("train", made.run, "--out", made.tuned, "--model", model, *FEW)
     return made
-
-
-@pytest.fixture
-def toolwise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Toolwise:
-    """Runs a command as the entry point does, with `stdin` bytes on standard input; None closes it."""
-
-    def run(*args: object, stdin: bytes | None = b"") -> Outcome:
-        capsys.readouterr()
-        given = None if stdin is None else io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
-        monkeypatch.setattr(sys, "stdin", given)
-        monkeypatch.setattr(sys, "argv", ["toolwise", *(str(arg) for arg in args)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        written = capsys.readouterr()
-        assert isinstance(end.value.code, int)
-        return Outcome(end.value.code, written.out, written.err)
-
-    return run
-
-
-def refused(done: Outcome, code: str, words: str = "", exit_code: int = 2) -> None:
-    """One line that says why, and nothing else."""
-    assert done.code == exit_code, done
-    assert done.out == ""
-    assert re.fullmatch(rf"toolwise: [^\n]+ \[{code}\]\n", done.err), done.err
-    assert re.search(words, done.err), done.err
 
 
 # Every command does its work

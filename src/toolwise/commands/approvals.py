@@ -21,6 +21,7 @@ from toolwise.commands.common import (
     opened,
     print_json,
     read_text,
+    say,
     show,
     table,
 )
@@ -57,9 +58,9 @@ def list_(state: StateOption = DEFAULT_STATE, as_json: JsonOption = False) -> No
         print_json([to_json(asked, whole=False) for asked in waiting])
         return
     for tool, asked in groups.items():
-        show(f"{tool}: {len(asked)} wait")
+        say(f"{tool}: {len(asked)} wait")
     if not waiting:
-        show("Nothing waits for a person.")
+        say("Nothing waits for a person.")
         return
     rows = [
         (
@@ -75,7 +76,7 @@ def list_(state: StateOption = DEFAULT_STATE, as_json: JsonOption = False) -> No
         for asked in groups.values()
         for one in asked
     ]
-    show("")
+    say()
     table(("tool", "id", "for", "run", "call", "characters", "expires in", "asked by"), rows)
 
 
@@ -159,7 +160,7 @@ def serve(
         page = approvals_app(approvals, people, hosts=allow_host or ())
         with bound(port) as socket:
             for name, token in people.items():
-                show(f"{name}: http://127.0.0.1:{socket.getsockname()[1]}/#{'...' if tokens else token}")
+                say(f"{name}: http://127.0.0.1:{socket.getsockname()[1]}/#{'...' if tokens else token}")
             run(page, socket)
 
 
@@ -176,8 +177,9 @@ def desk(state: str) -> Iterator[tuple[Approvals, float]]:
 
 
 def _present(asked: Approval) -> None:
-    show(f"{asked.id}: {asked.state}, for {asked.principal}, run {asked.run}, call {asked.call}, by {asked.reason}")
-    show(f"{len(asked.shown)} characters, SHA-256 {asked.digest}\n")
+    say(f"{asked.id}: {asked.state}, for {asked.principal}, run {asked.run}, call {asked.call}, by {asked.reason}")
+    say(f"{len(asked.shown)} characters, SHA-256 {asked.digest}")
+    say()
     show(asked.shown)
 
 
@@ -195,4 +197,4 @@ def _looked_at(approvals: Approvals, id: str) -> str:
 
 def _decide(approvals: Approvals, id: str, verdict: Literal["approved", "rejected"], by: str, digest: str) -> None:
     decided = approvals.decide(id, verdict, by, digest)
-    show(f"{decided.id}: {decided.state} by {decided.decided_by}.")
+    say(f"{decided.id}: {decided.state} by {decided.decided_by}.")

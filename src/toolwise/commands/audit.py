@@ -15,7 +15,7 @@ from toolwise.commands.common import (
     examples,
     opened,
     print_json,
-    show,
+    say,
     watched,
 )
 from toolwise.console import complain
@@ -104,9 +104,10 @@ def verify(
     if as_json:
         print_json({"lines": last.sequence if last else 0, "head": last.hash if last else ""})
     elif last is None:
-        show("The log is empty.")
+        say("The log is empty.")
     else:
-        show(f"{last.sequence} lines, and the chain holds. Its head, to note elsewhere:\n{last.hash}")
+        say(f"{last.sequence} lines, and the chain holds. Its head, to note elsewhere:")
+        say(last.hash)
 
 
 @app.command(epilog=examples("toolwise audit export audit.jsonl", "toolwise audit verify audit.jsonl"))
@@ -120,7 +121,7 @@ def export(
 
     with opened(state) as log:
         count = audit_file.write(file, watched(read_rows(log), "lines", last_sequence(log)))
-    show(f"{count} lines are in {file}.")
+    say(f"{count} lines are in {file}.")
 
 
 def _print(row: Row, as_json: bool) -> None:
@@ -135,4 +136,4 @@ def _print(row: Row, as_json: bool) -> None:
     said += [f"({line.policy})"] if line.policy else []
     said += [line.arguments] if line.arguments else []
     said += [line.detail] if line.event in _BY_PEOPLE else []
-    show(" ".join(said))
+    say(" ".join(said))

@@ -104,7 +104,7 @@ def at_a_terminal() -> bool:
 def ask(question: str) -> None:
     """Go on only if the person says yes; otherwise the command ends with 1 and has done nothing."""
     try:
-        agreed = typer.confirm(question)
+        agreed = typer.confirm(jsonio.printable(question, len(question) + 1))
     except typer.Abort:
         agreed = False
     if not agreed:
@@ -112,10 +112,15 @@ def ask(question: str) -> None:
         raise typer.Exit(1)
 
 
+def say(line: str = "") -> None:
+    """One line, whatever it quotes: nothing in it that a terminal would obey."""
+    print(jsonio.printable(line, len(line) + 1))
+
+
 def show(text: str) -> None:
-    """A text of several lines, whole, and nothing in it that a terminal would obey."""
+    """A text of several lines, whole, each of them so."""
     for line in text.split("\n"):
-        print(jsonio.printable(line, len(line) + 1))
+        say(line)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

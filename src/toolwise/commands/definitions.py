@@ -21,6 +21,7 @@ from toolwise.commands.common import (
     opened,
     print_json,
     registry,
+    say,
     show,
     table,
 )
@@ -55,7 +56,7 @@ def list_(tools: ToolsOption = None, state: StateOption = DEFAULT_STATE, as_json
         print_json(told)
         return
     if not rows:
-        show("No definition is pinned.")
+        say("No definition is pinned.")
         return
     cells = [
         (name, said, *((pin.hash[:12], pin.approved_by, pin.wall) if pin else ("", "", ""))) for name, said, pin in rows
@@ -73,7 +74,8 @@ def show_(name: NameArgument, state: StateOption = DEFAULT_STATE, as_json: JsonO
     if as_json:
         print_json(asdict(pin))
         return
-    show(f"{pin.name}, approved by {pin.approved_by} at {pin.wall}, hash {pin.hash}\n")
+    say(f"{pin.name}, approved by {pin.approved_by} at {pin.wall}, hash {pin.hash}")
+    say()
     show(pin.text)
 
 
@@ -85,8 +87,10 @@ def diff(tools: NeededTools, state: StateOption = DEFAULT_STATE) -> None:
         differences = {name: pinned(log).difference(tool) for name, tool in known.items()}
     changed = {name: text for name, text in differences.items() if text}
     for name, text in changed.items():
-        show(f"{name}, now with the hash {known.hash_of(name)}:\n{text}\n")
-    show(f"{len(changed)} of {len(known)} tools are not as they were approved.")
+        say(f"{name}, now with the hash {known.hash_of(name)}:")
+        show(text)
+        say()
+    say(f"{len(changed)} of {len(known)} tools are not as they were approved.")
     raise typer.Exit(int(bool(changed)))
 
 
@@ -115,7 +119,7 @@ def approve(
         elif hash != known.hash_of(name):
             raise BadInput("The tool has another hash than the one that was looked at; look again.")
         pin = pins.approve(tool, by)
-    show(f"{pin.name}: approved by {pin.approved_by}, hash {pin.hash}.")
+    say(f"{pin.name}: approved by {pin.approved_by}, hash {pin.hash}.")
 
 
 def pinned(log: State) -> Definitions:
@@ -132,9 +136,11 @@ def _look(pins: Definitions, name: str, known: Registry) -> None:
     if not at_a_terminal():
         raise BadInput("Give the hash that `toolwise definitions diff` shows, or decide at a terminal.")
     tool = known[name]
-    show(f"{readable(tool)}\n\nhash {known.hash_of(name)}")
+    show(readable(tool))
+    say(f"hash {known.hash_of(name)}")
     if difference := pins.difference(tool):
-        show(f"\n{difference}")
+        say()
+        show(difference)
     ask(f"Approve {name} as it is now?")
 
 

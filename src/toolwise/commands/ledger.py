@@ -18,7 +18,7 @@ from toolwise.commands.common import (
     examples,
     opened,
     print_json,
-    show,
+    say,
     table,
 )
 
@@ -76,7 +76,7 @@ def list_(
     if shown:
         rows = [(one.key[:12], one.state, one.attempts, one.tool, one.principal, one.run, one.call) for one in shown]
         table(("key", "state", "attempts", "tool", "principal", "run", "call"), rows)
-    show(f"{len(shown)} of {len(records)} calls.")
+    say(f"{len(shown)} of {len(records)} calls.")
 
 
 @app.command(
@@ -104,10 +104,10 @@ def resolve(
         ledger = Durable(state, clock)
         record = named(ledger.records(), key)
         if at_a_terminal() and not yes:
-            show(f"{record.tool} for {record.principal}, run {record.run}, call {record.call}: {record.state}")
+            say(f"{record.tool} for {record.principal}, run {record.run}, call {record.call}: {record.state}")
             ask("It had its effect?" if end is End.DONE else "It had no effect, and may begin anew?")
         run(ledger, Audit(state), clock, record.key, end.value, by)
-    show(f"{record.key[:12]}: {end.value}, as {by} says.")
+    say(f"{record.key[:12]}: {end.value}, as {by} says.")
 
 
 def _as_json(record: Record) -> dict[str, Any]:

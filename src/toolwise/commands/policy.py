@@ -18,6 +18,7 @@ from toolwise.commands.common import (
     read_json,
     read_text,
     registry,
+    say,
     show,
     table,
     watched,
@@ -117,21 +118,22 @@ def compare(
 def _show_findings(name: str, findings: list[Finding]) -> None:
     for one in findings:
         which = f"{one.policy}: " if one.policy else ""
-        show(f"{name}:{one.line}:{one.column}: {one.level}: {which}{one.message} [{one.code}]")
+        say(f"{name}:{one.line}:{one.column}: {one.level}: {which}{one.message} [{one.code}]")
     counts = [f"{sum(one.level == level for one in findings)} {level}s" for level in ("error", "warning", "note")]
-    show(f"{name}: {', '.join(counts)}." if findings else f"{name}: nothing is wrong.")
+    say(f"{name}: {', '.join(counts)}." if findings else f"{name}: nothing is wrong.")
 
 
 def _show_explanation(asked: Asked, explained: Explanation) -> None:
     from toolwise.core.jsonio import pretty
 
     decision = explained.decision
-    show(
-        f"\n{asked.principal.id} calls {asked.tool.name} ({asked.tool.effect}): {decision.verdict}, {decision.policy}."
-    )
+    say()
+    say(f"{asked.principal.id} calls {asked.tool.name} ({asked.tool.effect}): {decision.verdict}, {decision.policy}.")
     for remark in asked.remarks:
-        show(remark)
-    show(f"The policy sees as context:\n{pretty(dict(explained.seen))}\n")
+        say(remark)
+    say("The policy sees as context:")
+    show(pretty(dict(explained.seen)))
+    say()
     rows = [(one.name, one.effect, one.call, one.ask, one.why) for one in explained.statements]
     if rows:
         table(("statement", "effect", "applies to call", "to ask", "why it fails"), rows)
@@ -158,16 +160,16 @@ def _show_comparison(found: Comparison) -> None:
     changed = sum(found.changes.values())
     for verdict, becomes in (("allow", "allowed"), ("ask", "asked about"), ("deny", "denied")):
         count = sum(count for (old, new), count in found.verdicts.items() if new == verdict != old)
-        show(f"would become {becomes}: {count}")
-    show(f"stay as they are: {same}")
+        say(f"would become {becomes}: {count}")
+    say(f"stay as they are: {same}")
     for reason, count in sorted(found.skipped.items()):
-        show(f"skipped: {count}, since {reason}")
+        say(f"skipped: {count}, since {reason}")
     if changed:
         rows = [
             (count, one.old.verdict, one.new.verdict, one.principal, one.tool, one.call, one.old.policy, one.new.policy)
             for one, count in sorted(found.changes.items(), key=lambda item: -item[1])
         ]
-        show("")
+        say()
         table(("calls", "was", "would be", "principal", "tool", "first", "by", "now by"), rows)
 
 
