@@ -2,7 +2,8 @@
 
 A fence that is marked `python` in README.md, CONTRIBUTING.md or docs/ is run from the first to the last of its file
 in one namespace, in an empty folder; one with `>>>` is compared with what it shows. One that is marked
-`python model` runs where the small model has been pulled.
+`python model` runs where the small model has been pulled. In a fence marked `console` each line with `$ toolwise` is a
+command that shows what follows it; `$NAME` in it is a name of the Python examples.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from __future__ import annotations
 import doctest
 import importlib
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from command_line import Toolwise
+
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"^```(python[^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(python[^\n]*|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MODULES = [
     ".".join(file.relative_to(ROOT / "src").with_suffix("").parts).removesuffix(".__init__")
     for file in sorted((ROOT / "src").rglob("*.py"))
@@ -37,15 +41,30 @@ def run_example(code: str, where: str, names: dict[str, Any]) -> None:
     assert not failures, "".join(failures)
 
 
+def run_commands(code: str, names: dict[str, Any], toolwise: Toolwise) -> None:
+    for example in code.split("$ ")[1:]:
+        command, _, wanted = example.partition("\n")
+        program, *words = shlex.split(command)
+        assert program == "toolwise"
+        done = toolwise(*(str(names[word[1:]]) if word[:1] == "$" else word for word in words))
+        shown = "\n".join(line.rstrip() for line in (done.out + done.err).split("\n"))
+        same = doctest.OutputChecker().check_output(wanted, shown, doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+        assert same, f"{command}\nshows\n{shown}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, toolwise: Toolwise
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TOOLWISE_STATE", raising=False)
     names: dict[str, Any] = {"__name__": "example"}
     for number, (kind, code) in enumerate(FENCE.findall(page.read_text(encoding="utf-8")), 1):
         if "model" in kind:
             request.getfixturevalue("smollm2")
+        if kind == "console":
+            run_commands(code, names, toolwise)
+            continue
         run_example(code, f"{page.name}, example {number}", names)
 
 
