@@ -15,9 +15,11 @@ from typing import Any
 
 import httpx2
 import pytest
+from typer.main import get_command
 
 from asking_gate import AskingGate
 from command_line import Outcome, Toolwise, refused
+from toolwise.cli import app
 from toolwise.core import jsonio
 from toolwise.core.limits import LIMITS
 from toolwise.gate.audit import Line
@@ -62,6 +64,20 @@ def gate(where: Path) -> Iterator[AskingGate]:
     made = AskingGate(where)
     yield made
     made.state.close()
+
+
+# What is shown before anything else
+
+
+@pytest.mark.parametrize("group", ["policy", "approvals", "audit", "ledger", "definitions"])
+def test_every_command_of_the_gate_shows_an_example_of_itself(group: str) -> None:
+    found = get_command(app).commands[group].commands
+    for name, command in found.items():
+        first, *lines = (command.epilog or "").split("\n\n")
+        assert first == "Examples:"
+        assert any(
+            line.startswith(f"toolwise {group} {name} ") or line == f"toolwise {group} {name}" for line in lines
+        ), name
 
 
 # The state

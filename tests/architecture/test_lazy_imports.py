@@ -14,6 +14,7 @@ LIGHT = ("core", "notation", "tools", "gate")
 FORBID = """
 import sys
 HEAVY = {"torch", "transformers", "tokenizers", "safetensors", "pyarrow", "peft", "accelerate", "gguf", "matplotlib"}
+HEAVY |= {"sqlalchemy", "psycopg", "starlette", "uvicorn", "redis", "opentelemetry"}
 class Forbid:
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] in HEAVY:
@@ -50,8 +51,11 @@ def test_every_help_page_of_the_command_line_comes_without_the_heavy_packages() 
 from typer.main import get_command
 from toolwise.cli import app
 command = get_command(app)
-pages = [["--help"], *([name, "--help"] for name in getattr(command, "commands", {}))]
-for page in pages:
+def pages(group, path):
+    yield [*path, "--help"]
+    for name, child in getattr(group, "commands", {}).items():
+        yield from pages(child, [*path, name])
+for page in pages(command, []):
     command.main(page, prog_name="toolwise", standalone_mode=False)
 """
     done = run(code)

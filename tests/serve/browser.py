@@ -104,7 +104,8 @@ class Browser:
             ready, _, _ = select.select([self._in], [], [], _SECONDS)
             assert ready, "the browser does not answer"
             piece = os.read(self._in, 1 << 20)
-            assert piece, "the browser has gone"
+            if not piece:
+                raise BrokenPipeError("the browser has gone")
             self._rest += piece
         line, _, self._rest = self._rest.partition(b"\0")
         return json.loads(line)
