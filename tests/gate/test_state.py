@@ -97,14 +97,17 @@ def test_what_a_forked_copy_commits_through_a_state_of_its_own_stays_whoever_clo
     go, goes = os.pipe()
 
     def writes() -> None:
-        os.close(goes)
         own = open_state(where)
         own.read("SELECT * FROM things")
         os.read(go, 1)
         put(own, "copy", 1)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    child = Child(writes)
+    def copies() -> None:
+        os.close(goes)
+        Child(writes).answer()
+
+    child = Child(copies)
     if first == "copy":
         os.close(goes)
         child.answer()

@@ -104,6 +104,7 @@ class SqliteState:
 
     def close(self) -> None:
         with self._exclusive():
+            _opened.discard(self)
             self.connection.close()
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -132,9 +133,11 @@ def _before_fork() -> None:
 def _after_fork(in_copy: bool) -> None:
     while _held:
         state = _held.pop()
-        if in_copy and not state.connection.in_transaction:
+        if in_copy:
+            _opened.discard(state)
             with suppress(sqlite3.Error):
-                state.connection.close()
+                if not state.connection.in_transaction:
+                    state.connection.close()
         state._lock.release()
     _forking.release()
 
