@@ -30,7 +30,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> bench.GateBench:
 
 
 def test_every_kind_of_call_is_measured_beside_the_bare_parts(found: bench.GateBench) -> None:
-    assert set(found.latencies) == KINDS | {bench.FUNCTION, bench.COMMIT}
+    assert set(found.latencies) == KINDS | {bench.FUNCTION, bench.COMMIT, bench.RULED, bench.READY}
     for took in found.latencies.values():
         assert 0 <= took.p10 <= took.median <= took.p90 <= took.p99
     median = {name: took.median for name, took in found.latencies.items()}

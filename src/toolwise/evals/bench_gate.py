@@ -2,7 +2,9 @@
 
 Every call is a whole one: JSON text is read, validated, authorised by Cedar, claimed, counted, executed and recorded in
 a file. Beside it stands what no gate could save: the function alone, and one durable commit of SQLite on the same disk.
-The kinds take turns, so that a busy machine is busy for all of them.
+The kinds take turns, so that a busy machine is busy for all of them. A pure call is measured under a policy that looks
+at user, tool and labels, and under one whose rules also read arguments; an isolated one in a row, which shows how fast
+children can be made, and behind a pause, which shows what one costs when a child is ready.
 
 Not covered: other machines, tools that do something, state on a server.
 """
@@ -31,7 +33,7 @@ from toolwise.core.limits import LIMITS
 from toolwise.core.types import CallContext, Effect, Principal, WrittenCall
 from toolwise.evals.call_steps import sampled
 from toolwise.gate.gate import Gate
-from toolwise.gate.policy import CedarPolicy
+from toolwise.gate.policy import DEFAULT, CedarPolicy
 from toolwise.gate.state import SqliteState
 from toolwise.tools.registry import Registry, tool
 
@@ -48,6 +50,9 @@ when { context.arguments.a < 100 };
 forbid (principal, action, resource) when { context.arguments.b < 0 };
 """
 FUNCTION, COMMIT = "the function alone", "one durable commit"
+RULED, READY = "pure, arguments ruled", "isolated, child ready"
+OFTEN = (FUNCTION, "pure", RULED, "read")
+PAUSE = 0.02  # seconds in which children are made ready
 RARE = 10  # calls that take milliseconds are made so many times less often
 RUN_CALLS = 32  # calls of one run: fewer than its budget allows
 BOUNDS = replace(LIMITS, runs=RUN_CALLS)  # what is kept of runs is at its bound before memory is watched
@@ -154,10 +159,11 @@ def bench_gate(
 def _work(folder: Path) -> Iterator[tuple[dict[str, Work], SqliteState]]:
     """One piece of work of every kind, by name, and the gate's state; every one is a call of its own."""
     state = SqliteState(folder / "state.db")
-    gate = Gate(Registry(TOOLS), CedarPolicy.from_text(POLICY), state, limits=BOUNDS)
+    ruled = Gate(Registry(TOOLS), CedarPolicy.from_text(POLICY), state, limits=BOUNDS)
+    plain = Gate(Registry(TOOLS[:1]), CedarPolicy.from_text(DEFAULT), state, limits=BOUNDS)
     ann, numbers = Principal("ann"), itertools.count()
 
-    def call(kind: str) -> Work:
+    def call(kind: str, gate: Gate = ruled) -> Work:
         text = f'{{"name": "{kind}", "arguments": {{"a": 17, "b": 25}}}}'
 
         def one() -> None:
@@ -169,8 +175,9 @@ def _work(folder: Path) -> Iterator[tuple[dict[str, Work], SqliteState]]:
 
         return one
 
-    with closing(state), closing(gate), closing(_database(folder / "bare.db")) as bare:
-        calls = {each.name: call(each.name) for each in TOOLS}
+    with closing(state), closing(ruled), closing(plain), closing(_database(folder / "bare.db")) as bare:
+        calls = {"pure": call("pure", plain), RULED: call("pure")}
+        calls |= {"read": call("read"), "isolated": call("isolated"), READY: call("isolated"), "write": call("write")}
         commit = partial(bare.execute, "INSERT INTO t VALUES ('x')")
         yield {FUNCTION: partial(add, 17, 25), **calls, COMMIT: commit}, state
 
@@ -192,7 +199,7 @@ def _commits(work: Work, state: SqliteState) -> int:
 
 
 def _times(name: str, plan: Plan) -> int:
-    return max(1, plan.calls // (RARE if name in ("isolated", "write", COMMIT) else 1))
+    return max(1, plan.calls // (1 if name in OFTEN else RARE))
 
 
 # --- one call at a time ------------------------------------------------------------------------------------------
@@ -205,7 +212,9 @@ def _latencies(work: Mapping[str, Work], plan: Plan, progress: Progress, clock: 
     for done in range(plan.rounds):
         progress("one at a time", done, plan.rounds)
         for name, each in work.items():
-            taken[name] += [_seconds(each, clock) for _ in range(math.ceil(_times(name, plan) / plan.rounds))]
+            for _ in range(math.ceil(_times(name, plan) / plan.rounds)):
+                clock.sleep(PAUSE if name == READY else 0)
+                taken[name].append(_seconds(each, clock))
     progress("one at a time", plan.rounds, plan.rounds)
     return {name: _latency(pairs) for name, pairs in taken.items()}
 
