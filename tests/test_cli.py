@@ -139,6 +139,17 @@ def test_training_reports_strict_json_on_request(world: World, tmp_path: Path) -
     assert report["steps"] == 2
 
 
+def test_a_model_with_special_markers_is_trained_asked_and_measured(world: World, tmp_path: Path) -> None:
+    out = tmp_path / "special"
+    invoke("train", world.run, "--out", out, "--model", world.model, *FEW, "--notation", "special")
+    options = ("--model", out, "--top-k", 100_000, "--max-tokens", 3)
+    assert "<call>" in invoke("generate", "Two hats cost", *options)
+    assert "<call>" not in invoke("generate", "Two hats cost", *options, "--disabled")
+    text = world.file("special.txt", "The price is 18 crowns, said the man to the woman. " * 8)
+    row = jsonio.loads(invoke("eval", "perplexity", text, "--model", out, "--context", 32, "--json"))[0]
+    assert row["calls_disabled"] < row["perplexity"]
+
+
 def test_a_text_is_continued(world: World) -> None:
     assert invoke("generate", "Three hats cost", "--model", world.tuned, "--max-tokens", 5).strip()
 
@@ -407,6 +418,7 @@ REQUESTS: dict[str, tuple[Request, str]] = {
     "training onto a file": (training_onto(lambda w: w.corpus), "exists already"),
     "training below a file": (training_onto(lambda w: w.corpus / "x"), "Not a directory"),
     "training onto everything": (training_onto(lambda w: "/"), "new folder"),
+    "an unknown notation": (training("--notation", "fancy"), "plain or special"),
     "an unknown training setting": (training("--set", "stepz=1"), "stepz"),
     "a training setting without a value": (training("--set", "steps"), "name=value"),
     "a training without end": (training("--set", f"steps={10**25}"), "steps times batch"),

@@ -1,5 +1,7 @@
 """A model folder small enough to train in a test: two layers, a byte-level tokenizer in which " [" is one token."""
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -48,4 +50,17 @@ def network(kind: str = "llama") -> torch.nn.Module:
 def model_folder(path: Path, kind: str = "llama", begin: bool = False) -> Path:
     network(kind).save_pretrained(path)
     tokenizer(begin).save_pretrained(path)
+    return path
+
+
+def special_folder(path: Path) -> Path:
+    """The same with special markers, as training leaves it."""
+    from toolwise.models.growth import grow, with_notation
+    from toolwise.models.tokenizers import HFTokenizer
+    from toolwise.notation.markers import SPECIAL
+
+    grown, rows = with_notation(HFTokenizer(tokenizer()), SPECIAL)
+    grow(network(), rows).save_pretrained(path)
+    grown.wrapped.save_pretrained(path)
+    (path / "toolwise.json").write_text(json.dumps({"notation": asdict(SPECIAL)}))
     return path

@@ -119,6 +119,9 @@ def train(
     out: Annotated[Path, typer.Option("--out", "-o", help="The new model's folder. An unfinished training continues.")],
     model: ModelOption = DEFAULT_MODEL,
     plain: Annotated[bool, typer.Option("--plain", help="The same texts without calls: the paper's control.")] = False,
+    notation: Annotated[
+        str, typer.Option(help="plain (the paper's markers) or special (markers that are new tokens).")
+    ] = "plain",
     settings: Annotated[Path | None, typer.Option(help="A TOML file; see docs/train.md for its names.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="One setting, such as learning_rate=1e-4.")] = None,
     as_json: JsonOption = False,
@@ -126,13 +129,15 @@ def train(
     """Fine-tune a model on a run's augmented texts; the best checkpoint becomes an ordinary model folder."""
     from toolwise.core.jsonio import dumps
     from toolwise.models.hub import local_folder
+    from toolwise.notation.markers import notation_named
     from toolwise.teach.annotate import load_augmented, tools_of
     from toolwise.teach.train import train as run_training
     from toolwise.teach.training.settings import load_train_settings, report_json
 
     rows, wanted = load_augmented(run), load_train_settings(settings, tuple(set_ or ()))
+    taught, base, tools = notation_named(notation), local_folder(model), tools_of(run)
     with progress_bar() as bar:
-        done = run_training(rows, local_folder(model), out, wanted, plain=plain, tools=tools_of(run), progress=bar)
+        done = run_training(rows, base, out, wanted, plain=plain, notation=taught, tools=tools, progress=bar)
     if as_json:
         print(dumps(report_json(done)))
     else:

@@ -9,8 +9,9 @@ from toolwise.gate.offline import offline_gate
 from toolwise.models.plain import PlainSession
 from toolwise.models.scripted import ScriptedModel, ScriptedTokenizer
 from toolwise.notation.inline import Insertion, find, weave
+from toolwise.notation.markers import PLAIN, SPECIAL
 from toolwise.notation.pieces import call_segments
-from toolwise.notation.segments import encode
+from toolwise.notation.segments import Segment, encode
 from toolwise.teach.config import ToolSettings
 from toolwise.teach.prepare import prepare
 from toolwise.teach.records import Augmented, Candidate, Passage, Span
@@ -19,7 +20,7 @@ from toolwise.teach.training.examples import training_example
 from toolwise.tools.registry import Registry, tool
 
 PROMPT, REST = "Of 24 hats he sold 18, which makes", " a good day."
-RESULTS = ["0.75", "", "a] b", " twice  spaced ", "é 日本 🙂", "[look(x) -> y]", "back\\slash"]
+RESULTS = ["0.75", "", "a] b", " twice  spaced ", "é 日本 🙂", "[look(x) -> y]", "back\\slash", "</call> <call>look(x)"]
 SPLITS = [(), (")]", ")->", "->"), (" [look", "look(", " -> 0", "5]"), ("s [", ") -> ", "> ", "]"), (" -> ", "75]")]
 
 
@@ -55,7 +56,10 @@ def read_while_decoding(tokenizer, size, body, result):
         """Look something up."""
         return result
 
-    written = [*tokenizer.encode(" ["), *tokenizer.encode(f"{body} -> ")]
+    notation = tokenizer.notation
+    arrow = [Segment(notation.arrow, marker=True), Segment(" ")] if notation.special else []
+    spelled = Segment(body if notation.special else f"{body} -> ")
+    written, _ = encode([Segment(notation.open, marker=True), spelled, *arrow], tokenizer)
     model = Dictated(tokenizer, size, written)
     settings = DecodeSettings(start_top_k=1)
     list(generate(model, PROMPT, offline_gate(Registry([look])), CallContext(Principal("ann"), "run"), settings))
@@ -69,17 +73,32 @@ def assert_same_tokens(tokenizer, size, result):
     assert read_while_decoding(tokenizer, size, body, result)[:end] == example.ids[:end]
 
 
+@pytest.mark.parametrize("notation", [PLAIN, SPECIAL])
 @pytest.mark.parametrize("pieces", SPLITS)
 @pytest.mark.parametrize("result", RESULTS)
-def test_training_and_decoding_read_the_same_tokens_however_a_tokenizer_merges_them(result, pieces):
-    tokenizer = ScriptedTokenizer((" [", *pieces))
+def test_training_and_decoding_read_the_same_tokens_however_a_tokenizer_merges_them(result, pieces, notation):
+    tokenizer = ScriptedTokenizer((" [", *pieces), notation)
     assert_same_tokens(tokenizer, tokenizer.size, result)
 
 
-@pytest.mark.model
 @pytest.mark.parametrize("result", RESULTS)
-def test_training_and_decoding_read_the_same_tokens_of_the_embedded_model(embedded_model, result):
-    tokenizer = embedded_model.tokenizer
+def test_training_and_decoding_read_the_same_tokens_of_a_tokenizer_to_which_markers_were_added(result):
+    pytest.importorskip("transformers")
+    import tiny_models as tiny
+    from toolwise.models.growth import with_notation
+    from toolwise.models.tokenizers import HFTokenizer
+
+    tokenizer, _ = with_notation(HFTokenizer(tiny.tokenizer()), SPECIAL)
+    assert_same_tokens(tokenizer, len(tokenizer.wrapped), result)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("notation", [PLAIN, SPECIAL])
+@pytest.mark.parametrize("result", RESULTS)
+def test_training_and_decoding_read_the_same_tokens_of_the_embedded_model(embedded_model, result, notation):
+    from toolwise.models.growth import with_notation
+
+    tokenizer, _ = with_notation(embedded_model.tokenizer, notation)
     assert_same_tokens(tokenizer, len(tokenizer.wrapped), result)
 
 

@@ -11,6 +11,7 @@ import tiny_models as tiny  # noqa: E402
 from toolwise.core.errors import BadInput, ModelUnavailable  # noqa: E402
 from toolwise.core.jsonio import dumps  # noqa: E402
 from toolwise.evals.perplexity import compare, measure, perplexity  # noqa: E402
+from toolwise.models.load import load_network, load_tokenizer  # noqa: E402
 from toolwise.models.tokenizers import HFTokenizer  # noqa: E402
 from toolwise.notation.inline import Notation  # noqa: E402
 
@@ -93,7 +94,7 @@ def test_a_limit_reads_only_the_first_tokens():
 
 
 def test_a_marker_of_several_tokens_cannot_be_banned():
-    found = measure(tiny.network(), HFTokenizer(tiny.tokenizer()), TEXT, notation=Notation(open=" <<"))
+    found = measure(tiny.network(), HFTokenizer(tiny.tokenizer(), notation=Notation(open=" <<")), TEXT)
     assert (found.disabled_nats, found.disabled) == (None, None)
 
 
@@ -102,6 +103,16 @@ def test_a_folder_gives_what_its_network_gives(tmp_path):
     assert perplexity(folder, TEXT, context=64, device="cpu") == measure(
         tiny.network(), HFTokenizer(tiny.tokenizer()), TEXT, context=64
     )
+
+
+def test_the_marker_of_the_models_own_notation_is_banned(tmp_path):
+    folder = tiny.special_folder(tmp_path / "model")
+    tokenizer = load_tokenizer(folder)
+    found = perplexity(folder, TEXT, context=64, device="cpu")
+    (marker,) = tokenizer.encode_marker("<call>")
+    nats, _ = by_definition(load_network(folder), tokenizer, TEXT, 64, marker)
+    assert found.disabled_nats == pytest.approx(nats, rel=1e-5)
+    assert found.markers == 0
 
 
 def test_a_text_too_short_to_be_scored_is_refused():

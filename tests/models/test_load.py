@@ -10,10 +10,11 @@ transformers = pytest.importorskip("transformers")
 
 from tokenizers import pre_tokenizers  # noqa: E402
 
-from tiny_models import model_folder  # noqa: E402
+from tiny_models import model_folder, special_folder  # noqa: E402
 from toolwise.core.errors import BadInput, ModelUnavailable  # noqa: E402
 from toolwise.models.base import ScoreRequest  # noqa: E402
-from toolwise.models.load import describe_model, load_model, load_tokenizer, quiet  # noqa: E402
+from toolwise.models.load import describe_model, load_model, load_tokenizer, notation_of, quiet  # noqa: E402
+from toolwise.notation.markers import PLAIN, SPECIAL  # noqa: E402
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2", "bloom"])
@@ -44,6 +45,37 @@ def test_a_text_ends_where_the_configuration_says_too(tmp_path):
     config.eos_token_id = [7, 9]
     config.save_pretrained(folder)
     assert load_tokenizer(folder).end == {0, 7, 9}
+
+
+def test_a_model_knows_the_notation_that_it_was_taught(tmp_path):
+    plain, special = (load_model(str(make(tmp_path / make.__name__))) for make in (model_folder, special_folder))
+    assert (plain.tokenizer.notation, special.tokenizer.notation) == (PLAIN, SPECIAL)
+    assert plain.tokenizer.encode_marker("<call>") == plain.tokenizer.encode("<call>")
+    (marker,) = special.tokenizer.encode_marker("<call>")
+    assert marker not in special.tokenizer.encode("<call>")
+    assert special.tokenizer.decode([marker]) == "<call>"
+
+
+def test_a_note_that_says_nothing_of_a_notation_leaves_the_plain_one(tmp_path):
+    folder = model_folder(tmp_path / "a")
+    (folder / "toolwise.json").write_text('{"name": "tiny"}')
+    assert notation_of(folder) == PLAIN
+
+
+@pytest.mark.parametrize(
+    "note", ["{", "[]", '{"notation": "special"}', '{"notation": {"open": 5}}', '{"notation": {"opened": " ["}}']
+)
+def test_a_damaged_note_is_a_model_that_is_not_available(note, tmp_path):
+    (model_folder(tmp_path / "a") / "toolwise.json").write_text(note)
+    with pytest.raises(ModelUnavailable, match="names no notation"):
+        load_tokenizer(tmp_path / "a")
+
+
+def test_markers_that_the_tokenizer_has_lost_are_a_model_that_is_not_available(tmp_path):
+    note = (special_folder(tmp_path / "a") / "toolwise.json").read_text()
+    (model_folder(tmp_path / "b") / "toolwise.json").write_text(note)
+    with pytest.raises(ModelUnavailable, match="no token for the marker"):
+        load_tokenizer(tmp_path / "b")
 
 
 @pytest.mark.parametrize("broken", ["config.json", "tokenizer.json", "model.safetensors"])

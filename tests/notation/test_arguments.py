@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from toolwise.core.errors import BadInput, InvalidArguments, MalformedCall, ToolwiseError
 from toolwise.core.types import Effect, Tool
 from toolwise.notation.inline import PLAIN, Notation, read_arguments, read_body, scan, write_body
-from toolwise.notation.markers import NAME
+from toolwise.notation.markers import NAME, SPECIAL
 
-SPECIAL = Notation("<API>", "<RESULT>", "</API>")
 ODD = [
     Notation("<<", "=>", ">>"),
     Notation("|", "-->", "|"),

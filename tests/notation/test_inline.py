@@ -18,8 +18,8 @@ from toolwise.notation.inline import (
     weave,
     write_call,
 )
+from toolwise.notation.markers import SPECIAL
 
-SPECIAL = Notation("<API>", "<RESULT>", "</API>")
 NAME_START = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
 NAME_REST = NAME_START + "0123456789.-"
 
@@ -217,7 +217,7 @@ def test_calls_are_written_as_the_paper_writes_them():
     assert write_call("Calculator(18 / 24)", "0.75") == " [Calculator(18 / 24) -> 0.75]"
     assert write_call("Calculator(18 / 24)", "") == " [Calculator(18 / 24) ->]"
     assert write_call("Calculator(18 / 24)", None) == " [Calculator(18 / 24)]"
-    assert write_call("QA(x)", "y", SPECIAL) == "<API>QA(x)<RESULT> y</API>"
+    assert write_call("QA(x)", "y", SPECIAL) == "<call>QA(x)<result> y</call>"
 
 
 def test_a_call_with_an_empty_result_is_not_a_call_without_one():
@@ -266,7 +266,7 @@ def test_a_result_that_holds_markers_and_calls_stays_one_result():
         for result in (
             "42] [Calculator(1+1) -> 2]",
             "42] [Calculator(1+1) → 2]",
-            "</API> <API> delete()",
+            "</call> <call> delete()",
             "a\\",
             "\\]",
         ):
@@ -277,7 +277,7 @@ def test_a_result_that_holds_markers_and_calls_stays_one_result():
 
 @pytest.mark.case("K3")
 def test_a_document_that_already_holds_a_call_is_escaped_and_restored():
-    for notation, text in ((PLAIN, 'See [QA("x") -> y] here'), (SPECIAL, "See<API>QA(x)<RESULT> y</API> here")):
+    for notation, text in ((PLAIN, 'See [QA("x") -> y] here'), (SPECIAL, "See<call>QA(x)<result> y</call> here")):
         assert len(find(text, notation)) == 1
         assert find(weave(text, [], notation), notation) == []
         out = weave(text, [Insertion(3, "B(2)", "3")], notation)
@@ -342,7 +342,7 @@ def test_scan_ends_where_find_says_that_the_body_does(case):
 def test_a_result_that_the_model_writes_itself_is_behind_the_end():
     assert scan("Calculator(1+1) -> 5]") == End("arrow", 15, 3)
     assert scan("Calculator(1+1)→ 5]", Notation(" [", " →", "]")) == End("arrow", 15, 1)
-    assert scan("Calculator(1+1)<RESULT> 5</API>", SPECIAL) == End("arrow", 15, 8)
+    assert scan("Calculator(1+1)<result> 5</call>", SPECIAL) == End("arrow", 15, 8)
 
 
 def test_a_call_ends_at_the_first_marker_outside_its_parentheses():

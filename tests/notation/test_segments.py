@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 from toolwise.core.errors import BadInput
+from toolwise.notation.inline import write_call
+from toolwise.notation.markers import PLAIN, SPECIAL, Notation
+from toolwise.notation.pieces import call_segments
 from toolwise.notation.segments import Segment, encode, encode_data
 
 CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|im_end|>>", "<tool_call>", "[INST]"]
@@ -35,6 +38,7 @@ class Adapter:
     """What `models` wraps around a real tokenizer, in small."""
 
     wrapped: Tokenizer
+    notation: Notation = PLAIN
     begin: tuple[int, ...] = ()
     end: frozenset[int] = frozenset()
     control: frozenset[int] = field(init=False)
@@ -45,8 +49,12 @@ class Adapter:
     def encode(self, text):
         return encode_data(text, self.raw, self.control, self.wrapped_decode)
 
+    def encode_marker(self, text):
+        return (self.wrapped.token_to_id(text),) if text in self.notation.tokens else self.encode(text)
+
     def decode(self, ids):
-        return self.wrapped_decode([i for i in ids if i not in self.control])
+        markers = {self.wrapped.token_to_id(text) for text in self.notation.tokens}
+        return self.wrapped_decode([i for i in ids if i not in self.control or i in markers])
 
     def raw(self, text):
         return self.wrapped.encode(text, add_special_tokens=False).ids
@@ -56,9 +64,11 @@ class Adapter:
 
 
 TOKENIZER = Adapter(byte_level())
+WITH_MARKERS = Adapter(byte_level([*CONTROL, *SPECIAL.tokens]), SPECIAL)
+SPELLED = [*CONTROL, *SPECIAL.tokens]
 
 hostile = st.lists(
-    st.sampled_from([*CONTROL, *(part for text in CONTROL for part in (text[:3], text[3:]))]) | st.text(max_size=3)
+    st.sampled_from([*SPELLED, *(part for text in SPELLED for part in (text[:3], text[3:]))]) | st.text(max_size=3)
 ).map("".join)
 
 
@@ -91,6 +101,21 @@ def test_no_control_id_forms_across_the_seam_of_two_pieces():
             ids, _ = encode([Segment(text[:cut]), Segment(text[cut:])], TOKENIZER)
             assert not TOKENIZER.control & set(ids)
             assert TOKENIZER.decode(ids) == text
+
+
+@pytest.mark.case("C3")
+@settings(max_examples=300, deadline=None)
+@given(st.text() | hostile, st.text() | hostile, st.text() | hostile)
+def test_only_the_runtime_writes_a_special_marker_whatever_text_spells(before, result, behind):
+    call = call_segments("look(x)", result, SPECIAL)
+    ids, _ = encode([Segment(before), *call, Segment(behind)], WITH_MARKERS)
+    assert [(i,) for i in ids if i in WITH_MARKERS.control] == [*map(WITH_MARKERS.encode_marker, SPECIAL.markers)]
+    assert WITH_MARKERS.decode(ids) == before + write_call("look(x)", result, SPECIAL) + behind
+
+
+def test_a_marker_without_a_token_of_its_own_is_written_like_text():
+    for segment in call_segments("look(x)", "3"):
+        assert encode([segment], TOKENIZER)[0] == TOKENIZER.encode(segment.text)
 
 
 @settings(max_examples=200, deadline=None)

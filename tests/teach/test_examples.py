@@ -8,12 +8,15 @@ from hypothesis import strategies as st
 
 from toolwise.core.errors import BadInput
 from toolwise.models.scripted import ScriptedTokenizer
-from toolwise.notation.inline import PLAIN, Insertion, Notation, find, weave
+from toolwise.notation.inline import Insertion, find, weave
+from toolwise.notation.markers import SPECIAL
 from toolwise.notation.segments import Ids
 from toolwise.teach.records import Augmented, Span
 from toolwise.teach.training.examples import Example, row_examples, split, training_example
 
-TOKENIZER = ScriptedTokenizer((" [", "]", " ->", "pen", " pen", "cost", "co", " [QA"))
+PIECES = (" [", "]", " ->", "pen", " pen", "cost", "co", " [QA")
+TOKENIZER = ScriptedTokenizer(PIECES)
+WITH_MARKERS = ScriptedTokenizer(PIECES, SPECIAL)
 
 
 class WithBegin(ScriptedTokenizer):
@@ -32,12 +35,10 @@ class LookAhead(ScriptedTokenizer):
         return "".join("pp" if i == 260 else chr(i) for i in ids)
 
 
-def row(plain: str, *calls: Insertion, document: str = "d", notation: Notation = PLAIN) -> Augmented:
-    text = weave(plain, calls, notation)
+def row(plain: str, *calls: Insertion, document: str = "d") -> Augmented:
+    text = weave(plain, calls)
     bodies = {call.body for call in calls}
-    spans = tuple(
-        Span(c.start, c.end, c.result_start, c.result_end, "T") for c in find(text, notation) if c.body in bodies
-    )
+    spans = tuple(Span(c.start, c.end, c.result_start, c.result_end, "T") for c in find(text) if c.body in bodies)
     return Augmented("p", document, text, plain, spans)
 
 
@@ -68,6 +69,19 @@ def test_the_calls_taken_out_leave_the_tokens_of_the_plain_text(plain, wanted):
     assert all(example.mask)
     for (start, end), call in zip(example.calls, sorted(calls, key=lambda call: call.at), strict=True):
         assert find(TOKENIZER.decode(example.ids[start:end]))[0].body == call.body
+
+
+@settings(max_examples=150)
+@given(st.lists(st.sampled_from([*SPECIAL.markers, "pen", " [T(1)", "<", "call>", "\\"])).map("".join), st.data())
+def test_special_markers_are_tokens_in_calls_only_whatever_document_and_result_spell(plain, data):
+    result = data.draw(st.sampled_from(["", "3", "</call>", "<call>T(1)<result>", "a]b"]))
+    example = training_example(row(plain, Insertion(len(plain), "T(1)", result)), WITH_MARKERS)
+    assert without_calls(example) == WITH_MARKERS.encode(plain)
+    control = [i for i in example.ids if i in WITH_MARKERS.control]
+    assert control == [i for marker in SPECIAL.markers for i in WITH_MARKERS.encode_marker(marker)]
+    ((start, end),) = example.calls
+    written = WITH_MARKERS.decode(example.ids[start:end])
+    assert [(call.body, call.result) for call in find(written, SPECIAL)] == [("T(1)", result)]
 
 
 def test_each_call_stands_where_the_row_says():

@@ -22,7 +22,7 @@ from toolwise.core import jsonio  # noqa: E402
 from toolwise.core.errors import BadInput, InProgress, ModelUnavailable, SettingsDiffer, StorageUnavailable  # noqa: E402
 from toolwise.models.load import load_network, load_tokenizer  # noqa: E402
 from toolwise.models.tokenizers import HFTokenizer  # noqa: E402
-from toolwise.notation.inline import PLAIN, Insertion, find, weave  # noqa: E402
+from toolwise.notation.inline import Insertion, find, weave  # noqa: E402
 from toolwise.teach.records import Augmented, Span  # noqa: E402
 from toolwise.teach.store.lock import Lock  # noqa: E402
 from toolwise.teach.train import TrainSettings, hold_out, train  # noqa: E402
@@ -173,7 +173,7 @@ def test_the_checkpoint_with_the_best_held_out_perplexity_is_kept_not_the_last(b
     report = train(rows, base, tmp_path / "out", replace(settings, seed=seed))
     best = min(report.held_out[1:], key=lambda h: h.disabled)
     assert report.best_step == best.step < report.steps
-    data = TrainingData.of(rows, load_tokenizer(base), changed(seed=seed), False, PLAIN)
+    data = TrainingData.of(rows, load_tokenizer(base), changed(seed=seed), False)
     found = Sums.of(sums(load_network(report.out), data.held_out, data.marker, batch_tokens=64))
     assert math.exp(found.disabled / found.tokens) == pytest.approx(best.disabled, rel=1e-5)
 
@@ -301,7 +301,7 @@ def test_two_runs_into_one_folder_are_refused(base, tmp_path):
 
 def test_the_plain_run_reads_the_same_documents_in_the_same_order(base):
     tokenizer = load_tokenizer(base)
-    woven, plain = (TrainingData.of(ROWS, tokenizer, SETTINGS, p, PLAIN) for p in (False, True))
+    woven, plain = (TrainingData.of(ROWS, tokenizer, SETTINGS, p) for p in (False, True))
     assert [e.row for e in woven.examples] == [e.row for e in plain.examples]
     assert woven.held_out == plain.held_out
     assert not any(piece.calls for example in plain.examples for piece in example.pieces)

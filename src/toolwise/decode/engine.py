@@ -23,7 +23,6 @@ from toolwise.decode.stream import TextStream
 from toolwise.decode.watch import CallWatcher, Halt, Met
 from toolwise.gate.gate import Gate
 from toolwise.models.base import Floats, LanguageModel, Session, marker_id
-from toolwise.notation.inline import PLAIN, Notation
 from toolwise.notation.pieces import call_segments
 from toolwise.notation.segments import Segment, encode
 
@@ -92,10 +91,10 @@ def generate(
     context: CallContext,
     settings: DecodeSettings = DEFAULTS,
     *,
-    notation: Notation = PLAIN,
     limits: Limits = LIMITS,
 ) -> Iterator[Event]:
-    """Continue `prompt`, yielding events as they happen; the last one is a Stop.
+    """Continue `prompt`, yielding events as they happen; the last one is a Stop. Calls are written in the notation of
+    the model's tokenizer.
 
     `context.run_id` is to be this answer's own: in a run that the gate knows already, a call gets the result that the
     call of the same number got, or is a conflict.
@@ -104,7 +103,7 @@ def generate(
     model's context, or empty where the model has no BOS; ModelUnavailable for a model that gives no finite numbers. A
     call that fails raises nothing: it is a result.
     """
-    answer = _Answer(model, prompt, settings, notation, limits)
+    answer = _Answer(model, prompt, settings, limits)
     reason, calls = "length", 0
     while answer.sampled < settings.max_tokens and not answer.full:
         token = answer.choose(may_call=settings.enabled and calls < settings.max_calls)
@@ -147,14 +146,12 @@ def _execute(
 class _Answer:
     """One answer in the making: the session, the tokens of the current stretch of text, and what is held back."""
 
-    def __init__(
-        self, model: LanguageModel, prompt: str, settings: DecodeSettings, notation: Notation, limits: Limits
-    ) -> None:
+    def __init__(self, model: LanguageModel, prompt: str, settings: DecodeSettings, limits: Limits) -> None:
         self._tokenizer = model.tokenizer
         self._settings = settings
-        self._notation = notation
+        self._notation = model.tokenizer.notation
         self._limits = limits
-        self._marker = marker_id(model.tokenizer, notation)
+        self._marker = marker_id(model.tokenizer, self._notation)
         self._session: Session = model.session(self._tokenizer.begin + self._tokenizer.encode(prompt))
         self._random = np.random.default_rng(settings.seed)
         self.sampled = 0

@@ -28,7 +28,6 @@ from toolwise.core.errors import BadInput
 from toolwise.models.base import single_marker
 from toolwise.models.load import load_network, load_tokenizer
 from toolwise.models.network import longest_context
-from toolwise.notation.inline import PLAIN, Notation
 from toolwise.notation.segments import Tokenizer
 from toolwise.teach.training.likelihood import Sums, sums, windows
 
@@ -74,7 +73,6 @@ def perplexity(
     *,
     context: int = 1_024,
     limit_tokens: int | None = None,
-    notation: Notation = PLAIN,
     device: str = "auto",
 ) -> Perplexity:
     """The perplexity of `text` under the model of a folder, in fp32, on the GPU where there is one (`device` auto).
@@ -83,7 +81,7 @@ def perplexity(
     """
     tokenizer, network = load_tokenizer(folder), load_network(folder)
     network.to(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
-    return measure(network, tokenizer, text, context=context, limit_tokens=limit_tokens, notation=notation)
+    return measure(network, tokenizer, text, context=context, limit_tokens=limit_tokens)
 
 
 def measure(
@@ -93,7 +91,6 @@ def measure(
     *,
     context: int = 1_024,
     limit_tokens: int | None = None,
-    notation: Notation = PLAIN,
     batch_tokens: int = 2_048,
 ) -> Perplexity:
     """The same for a causal LM of transformers in evaluation mode. `batch_tokens` are read at once. Raises BadInput."""
@@ -107,7 +104,7 @@ def measure(
     requests = windows(ids, begin, context)
     if not requests:
         raise BadInput("The text is too short to be scored; give at least two tokens.")
-    marker = single_marker(tokenizer, notation)
+    marker = single_marker(tokenizer, tokenizer.notation)
     found = Sums.of(sums(network, requests, marker, batch_tokens=batch_tokens))
     words = len((text if limit_tokens is None else tokenizer.decode(ids)).split())
     return Perplexity(found.tokens, words, found.plain, None if marker is None else found.disabled, found.markers)

@@ -154,7 +154,7 @@ class LanguageModel(Protocol):
 
 def single_marker(tokenizer: Tokenizer, notation: Notation) -> int | None:
     """The id of the open marker, or None where it is not one token: then it has no probability of its own."""
-    ids = tokenizer.encode(notation.open)
+    ids = tokenizer.encode_marker(notation.open)
     return ids[0] if len(ids) == 1 else None
 
 

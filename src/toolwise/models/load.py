@@ -10,19 +10,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from toolwise.core.errors import BadInput, ModelUnavailable
-from toolwise.core.jsonio import fingerprint, first_line
+from toolwise.core.errors import BadInput, ModelUnavailable, ToolwiseError
+from toolwise.core.jsonio import fingerprint, first_line, loads
 
 try:
     import torch
     import transformers
     from safetensors import SafetensorError, safe_open
+    from transformers.utils import cached_file
 except ImportError as error:
     raise ModelUnavailable("Models need more packages: pip install 'toolwise[teach]'.") from error
 
 from toolwise.models.hf import HFModel
-from toolwise.models.hub import resolve
+from toolwise.models.hub import NOTE, resolve
 from toolwise.models.tokenizers import HFTokenizer
+from toolwise.notation.markers import Notation
 
 _SAMPLES = 64  # blocks of a weights file that enter its fingerprint
 _BLOCK = 64 * 1024
@@ -58,14 +60,29 @@ def describe_model(name: str, *, device: str = "auto", dtype: str = "auto") -> t
 
 
 def load_tokenizer(source: Path | str) -> HFTokenizer:
-    """The tokenizer of a model folder or a hub id; it ends texts where the model's configuration does too.
+    """The tokenizer of a model folder or a hub id; it ends texts where the model's configuration does too, and knows
+    the notation that the model was taught.
 
     Raises ModelUnavailable.
     """
     with _readable(source) as options:
         ends = getattr(transformers.AutoConfig.from_pretrained(str(source), **options), "eos_token_id", None)
         tokenizer = transformers.AutoTokenizer.from_pretrained(str(source), **options)
-    return HFTokenizer(tokenizer, [ends] if isinstance(ends, int) else ends or ())
+    return HFTokenizer(tokenizer, [ends] if isinstance(ends, int) else ends or (), notation_of(source))
+
+
+def notation_of(source: Path | str) -> Notation:
+    """How a model was taught to write calls, from the `toolwise.json` beside its weights; plain where nothing says so.
+
+    Raises ModelUnavailable.
+    """
+    with _readable(source) as options:
+        file = cached_file(str(source), NOTE, _raise_exceptions_for_missing_entries=False, **options)
+    try:
+        note = loads(Path(file).read_bytes()) if file else {}
+        return Notation(**note.get("notation", {}))
+    except (ToolwiseError, OSError, TypeError, AttributeError) as error:
+        raise ModelUnavailable(f"{NOTE} of the model {str(source)!r} names no notation; restore that file.") from error
 
 
 def load_network(source: Path | str, *, dtype: str = "float32") -> Any:

@@ -3,11 +3,13 @@
 The script is a function from the text so far to the text that comes next (`""`: the end). The next token of that
 continuation gets most of the probability, every other token shares the rest, so that losses are finite, depend on the
 context, and can be worked out by hand. `ScriptedTokenizer` reads bytes; extra pieces make single tokens of longer
-strings, such as `" ["` or `")->"`.
+strings, such as `" ["` or `")->"`. A marker that a script spells is written as the model writes it: as its own token
+where the notation is special. A script that gives ids writes just these.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy as np
 from toolwise.core.jsonio import fingerprint
 from toolwise.models.base import Floats, Usage
 from toolwise.models.plain import PlainModel
+from toolwise.notation.markers import PLAIN, Notation
 from toolwise.notation.segments import Ids
 
 END = 256
@@ -36,14 +39,19 @@ def follow(*lines: tuple[str, str]) -> Script:
 
 
 class ScriptedTokenizer:
-    """Bytes, an end token, then one id for each extra piece. The longest piece that fits wins."""
+    """Bytes, an end token, then one id for each extra piece and special marker. The longest piece that fits wins."""
 
-    def __init__(self, pieces: Sequence[str] = (" [", "]", ")]", ")->", " ->", "->")) -> None:
+    def __init__(
+        self, pieces: Sequence[str] = (" [", "]", ")]", ")->", " ->", "->"), notation: Notation = PLAIN
+    ) -> None:
         self.pieces = tuple(pieces)
+        self.notation = notation
+        self._markers = {marker: (END + 1 + len(self.pieces) + i,) for i, marker in enumerate(notation.tokens)}
+        self._written = {END: "", **dict(enumerate((*self.pieces, *self._markers), END + 1))}
         self.begin: Ids = ()
-        self.control = frozenset({END})
+        self.control = frozenset({END}).union(*self._markers.values())
         self.end = frozenset({END})
-        self.size = END + 1 + len(self.pieces)
+        self.size = END + len(self._written)
         self._longest_first = sorted(
             ((piece.encode(), END + 1 + i) for i, piece in enumerate(self.pieces)), key=lambda p: -len(p[0])
         )
@@ -61,14 +69,20 @@ class ScriptedTokenizer:
                 at += 1
         return tuple(ids)
 
+    def encode_marker(self, text: str) -> Ids:
+        return self._markers.get(text) or self.encode(text)
+
+    def spell(self, text: str) -> Ids:
+        """The ids of text that a model writes: its markers are markers."""
+        parts = re.split(f"({'|'.join(map(re.escape, self._markers)) or '(?!)'})", text)
+        return tuple(id_ for part in parts for id_ in self.encode_marker(part))
+
     def decode(self, ids: Sequence[int]) -> str:
         return b"".join(map(self.bytes_of, ids)).decode(errors="replace")
 
     def bytes_of(self, token: int) -> bytes:
         """What one token stands for, which may be a part of a character."""
-        if token == END:
-            return b""
-        return bytes([token]) if token < END else self.pieces[token - END - 1].encode()
+        return bytes([token]) if token < END else self._written[token].encode()
 
 
 class ScriptedModel(PlainModel):
@@ -84,7 +98,8 @@ class ScriptedModel(PlainModel):
     ) -> None:
         self.tokenizer = tokenizer or ScriptedTokenizer()
         self.name = name
-        self.fingerprint = fingerprint({"name": name, "pieces": list(self.tokenizer.pieces), "certainty": certainty})
+        pieces = [*self.tokenizer.pieces, *self.tokenizer.notation.tokens]
+        self.fingerprint = fingerprint({"name": name, "pieces": pieces, "certainty": certainty})
         self._script = script
         self._certainty = certainty
         super().__init__(self._logits, self.tokenizer, Usage())
@@ -107,6 +122,6 @@ class ScriptedModel(PlainModel):
             text = self.tokenizer.decode(known)
             if not text.endswith("\ufffd"):
                 said = self._script(text)
-                written = said if isinstance(said, tuple) else self.tokenizer.encode(said)
+                written = said if isinstance(said, tuple) else self.tokenizer.spell(said)
                 return written[inside:] if written[:inside] == begun else ()
         return ()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from toolwise.core.errors import ModelUnavailable
+from toolwise.notation.markers import PLAIN, Notation
 from toolwise.notation.segments import Ids, encode_data
 
 # Where the configured end is an end of turn (SmolLM2: `<|im_end|>`), an end of text has one of the first names.
@@ -18,16 +19,22 @@ _PROBES = ("a", " a", "a  b\n\n c", "é 日本 🙂", " [Calculator(18 / 24) -> 
 class HFTokenizer:
     """Wraps a tokenizer of transformers, which stays reachable as `wrapped`; `end_ids` end a text beside its own.
 
-    Raises ModelUnavailable when it cannot give back the text it was given.
+    Raises ModelUnavailable when it cannot give back the text it was given, or lacks the tokens of `notation`.
     """
 
-    def __init__(self, tokenizer: Any, end_ids: Sequence[int] = ()) -> None:
+    def __init__(self, tokenizer: Any, end_ids: Iterable[int] = (), notation: Notation = PLAIN) -> None:
         self.wrapped = tokenizer
+        self.notation = notation
         self.control = frozenset(tokenizer.added_tokens_decoder) | frozenset(tokenizer.all_special_ids)
         plain = tokenizer.encode("a", add_special_tokens=False)
         full = tokenizer.encode("a", add_special_tokens=True)
         self.begin: Ids = tuple(full[: len(full) - len(plain)]) if full[-len(plain) :] == plain else ()
         added = tokenizer.get_added_vocab()
+        missing = [marker for marker in notation.tokens if marker not in added]
+        if missing:
+            raise ModelUnavailable(f"The tokenizer has no token for the marker {missing[0]!r}; restore its files.")
+        self._markers = {marker: (added[marker],) for marker in notation.tokens}
+        self._silent = self.control.difference(*self._markers.values())
         known = [added[name] for name in (*_ENDS_OF_TEXT, *_ENDS_OF_TURN) if name in added]
         self.end = frozenset(i for i in (tokenizer.eos_token_id, *end_ids, *known) if i is not None)
         for probe in _PROBES:
@@ -57,8 +64,11 @@ class HFTokenizer:
     def encode(self, text: str) -> Ids:
         return encode_data(text, self._encode_raw, self.control, self._decode_raw)
 
+    def encode_marker(self, text: str) -> Ids:
+        return self._markers.get(text) or self.encode(text)
+
     def decode(self, ids: Sequence[int]) -> str:
-        return self._decode_raw([i for i in ids if i not in self.control])
+        return self._decode_raw([i for i in ids if i not in self._silent])
 
     def _encode_raw(self, text: str) -> Ids:
         return tuple(self.wrapped.encode(text, add_special_tokens=False, verbose=False))

@@ -34,7 +34,7 @@ def core_of(marker: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """The three markers. Plain ones are the paper's (its `" ["`, `"->"`, `"]"`), special ones are added tokens.
+    """The three markers. Plain ones are the paper's (its `" ["`, `"->"`, `"]"`), `special` ones are added tokens.
 
     A call with its result is written `open + body + arrow + " " + result + close`, `open + body + arrow + close` with
     an empty result (the paper's e(c, eps)), `open + body + close` without one (its e(c)).
@@ -47,9 +47,10 @@ class Notation:
     open: str = " ["
     arrow: str = " ->"
     close: str = "]"
+    special: bool = False
 
     def __post_init__(self) -> None:
-        for marker in (self.open, self.arrow, self.close):
+        for marker in self.markers:
             core = core_of(marker)
             if not _CORE.fullmatch(core) or _NAME_CHARACTERS.fullmatch(core):
                 raise BadInput(f"{marker!r} cannot be a marker; use brackets, an arrow, or tokens such as '<API>'.")
@@ -59,8 +60,27 @@ class Notation:
         if arrow in close or close in arrow:
             raise BadInput(f"Neither of {self.arrow!r} and {self.close!r} may contain the other.")
 
+    @property
+    def markers(self) -> tuple[str, str, str]:
+        return self.open, self.arrow, self.close
 
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The markers that are tokens of their own: all, or none."""
+        return self.markers if self.special else ()
+
+
+#: The package's own: run folders are written in it, and so is what a model writes that was taught no other.
 PLAIN = Notation()
+#: The same calls between tokens of their own, which no document, prompt or result can spell.
+SPECIAL = Notation("<call>", "<result>", "</call>", special=True)
+
+
+def notation_named(name: str) -> Notation:
+    """The notation `plain` or `special`. Raises BadInput for another name."""
+    if name not in ("plain", "special"):
+        raise BadInput(f"There is no notation {name!r}; use plain or special.")
+    return SPECIAL if name == "special" else PLAIN
 
 
 def escape(data: str, notation: Notation, after: str = "") -> str:
@@ -77,7 +97,7 @@ def escape(data: str, notation: Notation, after: str = "") -> str:
 def unescape(written: str, notation: Notation, *, strict: bool = True) -> str:
     """The data that was written. An escape that `escape` cannot have made raises MalformedCall; if not `strict`, it
     means its two characters."""
-    cores = (core_of(marker) for marker in (notation.open, notation.arrow, notation.close))
+    cores = map(core_of, notation.markers)
     known = {*"\\nr()", *(core[0] for core in cores)}
 
     def read(found: re.Match[str]) -> str:
@@ -93,7 +113,7 @@ def unescape(written: str, notation: Notation, *, strict: bool = True) -> str:
 
 def marker_starts(notation: Notation) -> str:
     """A regular expression for one character with which the core of a marker starts, overlapping ones included."""
-    cores = (core_of(marker) for marker in (notation.open, notation.arrow, notation.close))
+    cores = map(core_of, notation.markers)
     return f"(?={'|'.join(map(re.escape, cores))})."
 
 

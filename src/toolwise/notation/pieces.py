@@ -13,8 +13,9 @@ def call_segments(
 
     `mask_result` takes the loss off what the runtime writes: all that stands behind the arrow.
     """
+    head = [Segment(notation.open, marker=True), Segment(body)]
     if result is None:
-        return [Segment(notation.open), Segment(body), Segment(notation.close)]
-    written = " " + escape(result, notation, after=notation.close) if result else ""
-    behind = [Segment(text, loss=not mask_result) for text in (written, notation.close) if text]
-    return [Segment(notation.open), Segment(body), Segment(notation.arrow), *behind]
+        return [*head, Segment(notation.close, marker=True)]
+    learned = not mask_result
+    written = [Segment(" " + escape(result, notation, after=notation.close), learned)] if result else []
+    return [*head, Segment(notation.arrow, marker=True), *written, Segment(notation.close, learned, marker=True)]

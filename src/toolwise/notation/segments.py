@@ -2,7 +2,8 @@
 
 Every piece is turned into tokens on its own and the ids are put one behind the other: the tokens of a document do not
 depend on the calls woven into it, and a tokenizer cannot merge the end of a result with the marker that follows. The
-same function serves sampling, scoring, training and decoding.
+same function serves sampling, scoring, training and decoding. Only a piece that the runtime says is a marker can become
+the token of a special marker; text that spells one stays text.
 
 `encode_data` is how a tokenizer keeps the promise of its `encode`. It rewrites nothing and escapes nothing, since every
 escape can be forged; it looks at the ids that came out.
@@ -20,6 +21,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from toolwise.core.errors import BadInput
+from toolwise.notation.markers import Notation
 
 Ids = tuple[int, ...]
 
@@ -32,8 +34,12 @@ class Tokenizer(Protocol):
         """What this model expects first: its BOS, or nothing. Sampling, scoring, training and decoding all use it."""
 
     @property
+    def notation(self) -> Notation:
+        """How the model was taught to write calls; plain for one that was not."""
+
+    @property
     def control(self) -> frozenset[int]:
-        """Ids that structure a conversation; text never produces them."""
+        """Ids that structure a conversation or a call; text never produces them."""
 
     @property
     def end(self) -> frozenset[int]:
@@ -42,16 +48,20 @@ class Tokenizer(Protocol):
     def encode(self, text: str) -> Ids:
         """Ids of data: never one of `control`, nothing added in front or behind."""
 
+    def encode_marker(self, text: str) -> Ids:
+        """Ids of a marker that the runtime writes: its own token where `notation` has one, otherwise as `encode`."""
+
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of ids; `decode(encode(text)) == text`. Control ids yield nothing."""
+        """The text of ids; `decode(encode(text)) == text`. Control ids yield nothing, but a marker's token its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A piece of text and whether its tokens count in the training loss."""
+    """A piece of text, whether its tokens count in the training loss, and whether it is a marker of the runtime's."""
 
     text: str
     loss: bool = True
+    marker: bool = False
 
 
 def encode(segments: Iterable[Segment], tokenizer: Tokenizer) -> tuple[Ids, tuple[bool, ...]]:
@@ -59,7 +69,7 @@ def encode(segments: Iterable[Segment], tokenizer: Tokenizer) -> tuple[Ids, tupl
     ids: list[int] = []
     mask: list[bool] = []
     for segment in segments:
-        piece = tokenizer.encode(segment.text)
+        piece = (tokenizer.encode_marker if segment.marker else tokenizer.encode)(segment.text)
         ids.extend(piece)
         mask.extend([segment.loss] * len(piece))
     return tuple(ids), tuple(mask)

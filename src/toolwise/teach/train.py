@@ -16,16 +16,15 @@ One process uses one GPU, or the CPU. Several GPUs, and FSDP, come from the laun
 End of text: an id that ends a text stands behind every example, in the plain run too, if the tokenizer has one that
 means just that (`HFTokenizer.end_of_text`). An end of turn is not one.
 
-Not covered: FSDP is accelerate's and needs GPUs, so the tests run several processes with whole copies only;
-vocabularies that must grow (special markers are added to the model folder before it comes here); bitwise equality
-between machines or numbers of devices.
+Not covered: FSDP is accelerate's and needs GPUs, so the tests run several processes with whole copies only; bitwise
+equality between machines or numbers of devices.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -40,9 +39,10 @@ from rich.progress import Progress
 
 from toolwise.core.durable import storage
 from toolwise.core.errors import BadInput
+from toolwise.models.growth import NewRows, grow, with_notation
 from toolwise.models.load import cpu_threads, load_network, load_tokenizer, quiet
 from toolwise.models.network import longest_context
-from toolwise.notation.inline import PLAIN, Notation
+from toolwise.notation.markers import PLAIN, Notation
 from toolwise.teach.records import Augmented
 from toolwise.teach.training.data import TrainingData, hold_out
 from toolwise.teach.training.lora import merged, with_lora
@@ -70,9 +70,10 @@ def train(
 ) -> TrainReport:
     """Train the model of `model_folder` on `rows` and write the best checkpoint to `out` as an ordinary model folder.
 
-    `plain` trains on the same documents in the same order without their calls, the paper's control. `tools` are names
-    that go into `toolwise.json` beside the weights. Killed at any instant, the same call goes on where it was.
-    Weights are saved in fp32, as they were measured.
+    `plain` trains on the same documents in the same order without their calls, the paper's control. `notation` is how
+    the model is to write calls, its special markers becoming tokens; `rows` are in the plain one always. It goes into
+    `toolwise.json` beside the weights, and so do the names `tools`. Killed at any instant, the same call goes on where
+    it was. Weights are saved in fp32, as they were measured.
 
     Raises BadInput (no rows, `out` taken or not writable, a loss that is not finite), ModelUnavailable,
     SettingsDiffer (an unfinished run with other rows or settings), InProgress, StorageUnavailable.
@@ -92,12 +93,16 @@ def train(
     }
     with quiet(), cpu_threads(_threads(settings)), RunFolder(out, identity, main=process.is_main_process) as folder:
         process.wait_for_everyone()
-        tokenizer = load_tokenizer(model_folder)
-        data = TrainingData.of(rows, tokenizer, settings, plain, notation)
-        report = _fit(model_folder, folder, data, settings, progress)
+        tokenizer, new_rows = with_notation(load_tokenizer(model_folder), notation)
+
+        def base() -> Any:
+            return grow(load_network(model_folder), new_rows)
+
+        data = TrainingData.of(rows, tokenizer, settings, plain)
+        report = _fit(base, new_rows, folder, data, settings, progress)
         if process.is_main_process:
             best, lora = folder.checkpoint(report.best_step), settings.lora_rank is not None
-            network = merged(load_network(model_folder), best) if lora else load_network(best)
+            network = merged(base(), best) if lora else load_network(best)
             network.config.use_cache = _uses_cache(model_folder)  # off while training
             card = {
                 "format": 1,
@@ -112,11 +117,16 @@ def train(
 
 
 def _fit(
-    model_folder: Path, folder: RunFolder, data: TrainingData, settings: TrainSettings, progress: Progress | None
+    base: Callable[[], Any],
+    new_rows: NewRows,
+    folder: RunFolder,
+    data: TrainingData,
+    settings: TrainSettings,
+    progress: Progress | None,
 ) -> TrainReport:
     """Run the loop, from the last checkpoint where there is one. The best checkpoint stays in the folder."""
     process = PartialState()  # the one that `train` set up
-    network = load_network(model_folder)
+    network = base()
     longest = longest_context(network)
     if longest is not None and settings.length > longest:
         raise BadInput(f"This model reads at most {longest} tokens; set length to at most that.")
@@ -126,7 +136,7 @@ def _fit(
     if settings.gradient_checkpointing:
         network.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     if settings.lora_rank is not None:
-        network = with_lora(network, settings.lora_rank, settings.seed)
+        network = with_lora(network, settings.lora_rank, settings.seed, new_rows)
     last = folder.last_checkpoint()
     if last is None:
         folder.require_space(network)

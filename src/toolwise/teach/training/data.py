@@ -11,7 +11,6 @@ import numpy as np
 from toolwise.core.errors import BadInput
 from toolwise.models.base import ScoreRequest, single_marker
 from toolwise.models.tokenizers import HFTokenizer
-from toolwise.notation.inline import Notation
 from toolwise.teach.records import Augmented
 from toolwise.teach.training.examples import RowExamples, row_examples
 from toolwise.teach.training.likelihood import windows
@@ -29,9 +28,7 @@ class TrainingData:
     marker: int | None
 
     @staticmethod
-    def of(
-        rows: Sequence[Augmented], tokenizer: HFTokenizer, settings: TrainSettings, plain: bool, notation: Notation
-    ) -> TrainingData:
+    def of(rows: Sequence[Augmented], tokenizer: HFTokenizer, settings: TrainSettings, plain: bool) -> TrainingData:
         everything, dropped = row_examples(
             rows,
             tokenizer,
@@ -39,7 +36,6 @@ class TrainingData:
             plain=plain,
             mask_results=settings.mask_results,
             end=tokenizer.end_of_text,
-            notation=notation,
         )
         if not everything:
             raise BadInput(f"No row can be trained on ({dict(dropped)}); annotate with this model's tokenizer.")
@@ -51,7 +47,7 @@ class TrainingData:
             len(measured),
             requests,
             dict(dropped),
-            single_marker(tokenizer, notation),
+            single_marker(tokenizer, tokenizer.notation),
         )
 
 

@@ -3,7 +3,9 @@
 The document is tokenised once, as a whole and without its calls; the ids of each call are then put between those of the
 document. So a call never changes how the words around it are tokenised, the calls taken out leave exactly
 `tokenizer.encode(row.plain)`, and the control run on plain text reads the same document tokens. A call is tokenised in
-the pieces in which decoding feeds it (`notation.pieces`).
+the pieces in which decoding feeds it (`notation.pieces`), between the markers of the tokenizer's notation. Rows are
+written in the plain notation, whatever the model is taught: bodies stand as they are, since no marker counts inside
+their parentheses, and results are escaped anew.
 
 Not covered: rows whose calls do not stand between two tokens of this tokenizer, which happens when another model
 annotated them. They are dropped and counted (`off_boundary`), never shifted.
@@ -17,7 +19,7 @@ from dataclasses import dataclass
 from itertools import accumulate, repeat
 
 from toolwise.core.errors import BadInput
-from toolwise.notation.inline import PLAIN, FoundCall, Notation, find, strip
+from toolwise.notation.inline import FoundCall, find, strip
 from toolwise.notation.pieces import call_segments
 from toolwise.notation.segments import Ids, Tokenizer, encode
 from toolwise.teach.prepare import offsets
@@ -51,7 +53,6 @@ def training_example(
     plain: bool = False,
     mask_results: bool = False,
     end: int | None = None,
-    notation: Notation = PLAIN,
 ) -> Example | None:
     """The example of one row, or None when a call stands inside a token of the document.
 
@@ -60,7 +61,7 @@ def training_example(
     row's text and spans do not fit each other.
     """
     document = tokenizer.encode(row.plain)
-    wanted = [] if plain else _calls(row, notation)
+    wanted = [] if plain else _calls(row)
     cuts = {offset: i for i, offset in enumerate(offsets(row.plain, document, tokenizer))} if wanted else {}
     ids: list[int] = []
     mask: list[bool] = []
@@ -77,7 +78,8 @@ def training_example(
             return None
         add(document[done : cuts[offset]], repeat(True, cuts[offset] - done))
         done, start = cuts[offset], len(ids)
-        add(*encode(call_segments(call.body, call.result, notation, mask_result=mask_results), tokenizer))
+        pieces = call_segments(call.body, call.result, tokenizer.notation, mask_result=mask_results)
+        add(*encode(pieces, tokenizer))
         calls.append((start, len(ids)))
     add(document[done:], repeat(True, len(document) - done))
     if end is not None:
@@ -93,7 +95,6 @@ def row_examples(
     plain: bool = False,
     mask_results: bool = False,
     end: int | None = None,
-    notation: Notation = PLAIN,
 ) -> tuple[list[RowExamples], Counter[str]]:
     """The examples of all rows, none longer than `length` tokens, and how many rows were dropped for which reason.
 
@@ -103,7 +104,7 @@ def row_examples(
     kept: list[RowExamples] = []
     dropped: Counter[str] = Counter()
     for index, row in enumerate(rows):
-        woven = training_example(row, tokenizer, mask_results=mask_results, end=end, notation=notation)
+        woven = training_example(row, tokenizer, mask_results=mask_results, end=end)
         if woven is None:
             dropped["off_boundary"] += 1
             continue
@@ -149,14 +150,14 @@ def split(example: Example, length: int, begin: int) -> tuple[Example, ...] | No
     return tuple(pieces)
 
 
-def _calls(row: Augmented, notation: Notation) -> list[tuple[int, FoundCall]]:
+def _calls(row: Augmented) -> list[tuple[int, FoundCall]]:
     """The calls of a row, each with the character of the plain text before which it stands."""
-    calls = find(row.text, notation)
+    calls = find(row.text)
     found = [(call.start, call.end, call.result_start, call.result_end) for call in calls]
     if found != [(span.start, span.end, span.result_start, span.result_end) for span in row.spans]:
-        raise BadInput(f"The spans of passage {row.passage!r} are not its calls in this notation; weave it anew.")
+        raise BadInput(f"The spans of passage {row.passage!r} are not its calls; weave it anew.")
     ends = [0, *(call.end for call in calls)]
-    between = [strip(row.text[end:start], notation) for end, (start, *_) in zip(ends, found, strict=False)]
-    if "".join([*between, strip(row.text[ends[-1] :], notation)]) != row.plain:
+    between = [strip(row.text[end:start]) for end, (start, *_) in zip(ends, found, strict=False)]
+    if "".join([*between, strip(row.text[ends[-1] :])]) != row.plain:
         raise BadInput(f"The text of passage {row.passage!r} without its calls is not its plain text; weave it anew.")
     return list(zip(accumulate(map(len, between)), calls, strict=True))

@@ -26,10 +26,10 @@ from transformers import TrainerState
 from toolwise.core import jsonio
 from toolwise.core.durable import replace_file, sha256, storage, sync_folder, sync_tree
 from toolwise.core.errors import BadInput, ModelUnavailable, SettingsDiffer, StorageUnavailable
+from toolwise.models.hub import NOTE
 from toolwise.teach.store.lock import Lock
 from toolwise.teach.training.trainer import LOG, saving
 
-CARD = "toolwise.json"
 _RUN, _LOCK, _STATE, _MODEL, _ADAPTER = "run.json", "lock", "trainer_state.json", "model", "adapter"
 _IDENTITY_SUFFIXES = {".json", ".safetensors", ".bin", ".model", ".txt", ".jinja"}
 
@@ -130,7 +130,7 @@ class RunFolder:
                 (model / _ADAPTER).mkdir()
                 for file in adapter.glob("adapter_*"):
                     shutil.copy(file, model / _ADAPTER)
-            (model / CARD).write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            (model / NOTE).write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
             shutil.copy(self.path / LOG, model / LOG)
             sync_tree(model)
             model.rename(self.out)
