@@ -306,7 +306,7 @@ def table(bench: GateBench) -> Group:
         calls.add_column(column, justify="right")
     for name, took in bench.latencies.items():
         commits = bench.commits.get(name, int(name == COMMIT))
-        micro = (f"{value:,.1f}" for value in (took.p10, took.median, took.p90, took.p99, took.cpu))
+        micro = (f"{value:,.{int(value < 10)}f}" for value in (took.p10, took.median, took.p90, took.p99, took.cpu))
         calls.add_row(name, f"{took.calls:,}", str(commits), *micro)
     rates = Table("calls per second", title="In flight")
     for threads in next(iter(bench.in_flight.values()), {}):
