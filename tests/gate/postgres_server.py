@@ -3,12 +3,10 @@
 The disk is not waited for, unless a test starts it anew with other settings: clients that die lose nothing by it.
 """
 
-import ctypes
 import itertools
 import os
 import pwd
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -17,7 +15,8 @@ from typing import Any
 
 import pytest
 
-_PR_SET_PDEATHSIG = 1
+# A keeper that is nobody's child here (tests count theirs): it ends the server when this process does, however it does.
+_KEEP = ["setsid", "--fork", "sh", "-c", '"$@" & read _; kill -QUIT $!; wait', "keeper"]
 _SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",
@@ -58,14 +57,15 @@ class Server:
     def start(self, **settings: str) -> None:
         given = [f"--{name}={value}" for name, value in (_SETTINGS | settings).items()]
         place = ["-D", str(self.folder / "data"), "-k", str(self.folder)]
-        self._process = subprocess.Popen(
-            [self._programs / "postgres", *place, *given],
+        self._keeper = subprocess.Popen(
+            [*_KEEP, self._programs / "postgres", *place, *given],
             cwd=self.folder,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=(self.folder / "log").open("a"),
-            preexec_fn=_end_with_parent,
             **self._as,
         )
+        self._keeper.wait(30)
         for _ in range(500):
             if self._run("pg_isready", "-q", "-h", str(self.folder), check=False) == 0:
                 return
@@ -74,8 +74,11 @@ class Server:
 
     def crash(self) -> None:
         """All its processes end where they are: nothing more is written, and the next start has to recover."""
-        self._process.send_signal(signal.SIGQUIT)
-        self._process.wait(30)
+        assert self._keeper.stdin is not None
+        assert self._keeper.stdout is not None
+        self._keeper.stdin.close()
+        assert self._keeper.stdout.read() == b"", "ends with the last process that could still write there"
+        self._keeper.stdout.close()
 
     def address(self) -> str:
         """Where a state is that nobody has used."""
@@ -101,7 +104,3 @@ class Server:
     def _run(self, program: str, *arguments: str, check: bool = True) -> int:
         quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "cwd": self.folder} | self._as
         return subprocess.run([self._programs / program, *arguments], check=check, timeout=60, **quiet).returncode
-
-
-def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)

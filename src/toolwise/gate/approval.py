@@ -84,17 +84,19 @@ class Approvals:
             sql(_TABLE)
             sql(_INDEX)
 
-    def confirm(self, line: Line, shown: str, definition: str, policy: str) -> Approval:
+    def confirm(self, line: Line, shown: str, definition: str, policy: str, check: Callable[[Sql], None]) -> Approval:
         """The approval of this call, to be used up when it begins.
 
         Raises ApprovalRequired with the id of the question where nobody has decided yet (it is asked now, if it was
         not), Denied where a person said no, ApprovalExpired where they said yes too long ago, LimitExceeded where too
-        many questions wait.
+        many questions wait. `check` is called before a question is asked, and raises where there is nothing to ask:
+        somebody else may have begun the call meanwhile, with the approval that is missed now.
         """
         now = self._now()
         with self._state.transaction() as sql:  # what is found stays true until it is answered
             found = self._found(line, (line.fingerprint, definition, policy), now, sql)
             if found is None:
+                check(sql)
                 found = self._ask(line, shown, definition, policy, now, sql)
         if isinstance(found, ToolwiseError):
             raise found

@@ -217,7 +217,8 @@ class Gate:
         if decision.verdict == "ask":
             tool = checked.tool
             text = view(tool.name, tool.effect.value, line.principal, shown, self._limits)
-            return self.approvals.confirm(line, text, self._registry.hash_of(tool.name), self._policy.version)
+            hash, version, taken = self._registry.hash_of(tool.name), self._policy.version, self._ledger(tool)
+            return self.approvals.confirm(line, text, hash, version, lambda sql: taken.check(checked.entry, sql))
         if decision.verdict != "allow":
             raise Denied("No policy allows this call: do without it.")
         return None

@@ -70,6 +70,9 @@ class Ledger(Protocol):
     def find(self, entry: Entry) -> Result | None:
         """The stored result; None when the call may begin. Raises Conflict, InProgress, OutcomeUnknown."""
 
+    def check(self, entry: Entry, sql: Sql | None = None) -> None:
+        """Raises what `begin` would raise now."""
+
     def begin(self, entry: Entry, sql: Sql | None = None) -> None:
         """Take the call; nobody else gets it from now on. Raises what `find` raises, also for one that is done."""
 
@@ -100,11 +103,15 @@ class Memory:
             raise Conflict(_USED)
         return result
 
-    def begin(self, entry: Entry, sql: Sql | None = None) -> None:
-        with self._lock:
-            first, _ = self._calls.setdefault(entry.identity, (entry, None))
+    def check(self, entry: Entry, sql: Sql | None = None) -> None:
+        first, _ = self._calls.get(entry.identity, (entry, None))
         if first is not entry:
             raise InProgress(_RUNS) if first.fingerprint == entry.fingerprint else Conflict(_USED)
+
+    def begin(self, entry: Entry, sql: Sql | None = None) -> None:
+        with self._lock:
+            self.check(entry)
+            self._calls[entry.identity] = (entry, None)
 
     def finish(self, entry: Entry, result: Result | None, end: End = "done", sql: Sql | None = None) -> None:
         with self._lock:
@@ -188,17 +195,18 @@ class Durable:
                 found = sql(_ONE, (entry.key,))
         return self._answer(entry, Record(*found[0])) if found else None
 
+    def check(self, entry: Entry, sql: Sql | None = None) -> None:
+        self._begun(entry, sql)
+
     def begin(self, entry: Entry, sql: Sql | None = None) -> None:
-        assert sql is not None, "a durable call begins in the transaction of its intent"
+        begun = self._begun(entry, sql)
+        assert sql is not None
         until = self._clock.now().timestamp() + self._lease(entry)
-        found = sql(_ONE, (entry.key,))
-        if not found:
+        if begun:
+            sql(_AGAIN, (self._me, until, entry.key))
+        else:
             told = (entry.key, entry.principal, entry.run, entry.call, entry.tool, entry.fingerprint)
             sql(_INSERT, (*told, self._me, until))
-        elif self._answer(entry, Record(*found[0])) is not None:
-            raise InProgress(_RUNS)  # it ended between `find` and now: whoever asks again gets its result
-        else:
-            sql(_AGAIN, (self._me, until, entry.key))
         with self._lock:
             self._mine[entry.key] = entry
 
@@ -230,6 +238,14 @@ class Durable:
             told = Result(record.call, "ok", "Done, as an operator confirmed.")
             sql(_STATE, ("done", _encoded(told), key))
         return record
+
+    def _begun(self, entry: Entry, sql: Sql | None) -> bool:
+        """Whether it has begun before, and may begin again."""
+        assert sql is not None, "a durable call begins in the transaction of its intent"
+        found = sql(_ONE, (entry.key,))
+        if found and self._answer(entry, Record(*found[0])) is not None:
+            raise InProgress(_RUNS)  # it ended between `find` and now: whoever asks again gets its result
+        return bool(found)
 
     def _answer(self, entry: Entry, record: Record) -> Result | None:
         """The stored result, or None when the call may begin (again)."""
