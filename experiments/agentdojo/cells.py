@@ -29,15 +29,14 @@ from orders import Order, of_denial, of_task
 from world import World
 
 from toolwise.core import jsonio
-from toolwise.gate.policy import DEFAULT
+from toolwise.gate.policy import DEFAULT, FLOW
 
 _POLICIES = Path(__file__).parent / "policies"
-_FLOW = (_POLICIES / "flow.cedar").read_text("utf-8")
 RULES = {
     "off": Rules((_POLICIES / "open.cedar").read_text("utf-8"), attended=False),
-    "flow": Rules(_FLOW, attended=True),
+    "flow": Rules(FLOW, attended=True),
     "default": Rules(DEFAULT, attended=True),
-    "alone": Rules(_FLOW, attended=False),
+    "alone": Rules(FLOW, attended=False),
 }
 _CLOCKS = frozenset({"timestamp", "last_modified"})  # the only fields that differ between two equal runs
 

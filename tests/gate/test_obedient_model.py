@@ -4,7 +4,6 @@ environments of AgentDojo, is experiments/agentdojo."""
 import re
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -12,14 +11,13 @@ from toolwise.core.types import Call, CallContext, Effect, Principal, Result, To
 from toolwise.decode.engine import DecodeSettings, generate
 from toolwise.gate.approval import view
 from toolwise.gate.gate import Gate
-from toolwise.gate.policy import DEFAULT, CedarPolicy
+from toolwise.gate.policy import DEFAULT, FLOW, CedarPolicy
 from toolwise.gate.state import open_state
 from toolwise.models.scripted import Script, ScriptedModel
 from toolwise.notation import inline
 from toolwise.tools.registry import Registry
 
 OPEN = "permit (principal, action, resource);"
-FLOW = (Path(__file__).parents[2] / "experiments/agentdojo/policies/flow.cedar").read_text("utf-8")
 UNATTENDED = FLOW.replace('action == Action::"ask"', 'action == Action::"nobody is there"')
 ANN = CallContext(Principal("ann"), "run")
 SETTINGS = DecodeSettings(start_top_k=1, max_calls=20, max_tokens=2_000)

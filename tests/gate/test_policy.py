@@ -170,7 +170,7 @@ def test_the_default_policy_permits_looking_asks_about_writing_and_keeps_private
     assert [policy.decide(ANN, tool(effect=effect), {}, private).verdict for effect in Effect] == [
         *("allow", "allow", "ask")
     ]
-    assert policy.decide(ANN, public, {}, Labels()).verdict == "allow"
+    assert policy.decide(ANN, public, {}, Labels()).verdict == "ask"
     assert policy.decide(ANN, public, {}, private).verdict == "deny"
     sink = replace(tool("post", Effect.WRITE), public=True)
     assert policy.decide(ANN, sink, {}, private).verdict == "deny"

@@ -47,6 +47,7 @@ from toolwise.core.types import Effect, Labels, Principal, Tool
 
 OFFLINE = resources.files("toolwise.gate").joinpath("offline.cedar").read_text("utf-8")
 DEFAULT = resources.files("toolwise.gate").joinpath("default.cedar").read_text("utf-8")
+FLOW = resources.files("toolwise.gate").joinpath("flow.cedar").read_text("utf-8")
 
 _CONTEXT = frozenset({"arguments", "hosts", "integrity", "confidentiality"})
 _OF_LABELS = frozenset({"integrity", "confidentiality"})
