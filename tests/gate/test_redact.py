@@ -19,6 +19,7 @@ from toolwise.gate.state import open_state
 CANARY = "sk-canary-4711"
 SECRET = {"type": "string", "writeOnly": True}
 OPEN = {"type": "string"}
+OF_ANY_NAME = {"additionalProperties", "patternProperties", "unevaluatedProperties"}
 
 
 @pytest.mark.parametrize(
@@ -34,6 +35,13 @@ OPEN = {"type": "string"}
         ({"properties": {}, "additionalProperties": SECRET}, {"any": CANARY}),
         ({"patternProperties": {"^k": SECRET}}, {"key": CANARY}),
         ({"allOf": [{"$ref": "#/$defs/a~1b"}], "$defs": {"a/b": {"properties": {"key": SECRET}}}}, {"key": CANARY}),
+        ({"properties": {"key": {"$ref": "#/$defs/a%20b"}}, "$defs": {"a b": SECRET}}, {"key": CANARY}),
+        ({"dependentSchemas": {"open": {"properties": {"key": SECRET}}}}, {"key": CANARY}),
+        ({"dependencies": {"open": {"properties": {"key": SECRET}}}}, {"key": CANARY}),
+        ({"unevaluatedProperties": SECRET}, {"any": CANARY}),
+        ({"properties": {"l": {"unevaluatedItems": SECRET}}}, {"l": [CANARY]}),
+        ({"properties": {"l": {"items": [OPEN, SECRET]}}}, {"l": ["x", CANARY]}),
+        ({"properties": {"l": {"items": [OPEN], "additionalItems": SECRET}}}, {"l": ["x", CANARY]}),
     ],
 )
 def test_a_value_that_its_schema_calls_secret_is_not_shown_wherever_it_stands(
@@ -43,7 +51,7 @@ def test_a_value_that_its_schema_calls_secret_is_not_shown_wherever_it_stands(
     assert CANARY not in repr(shown)
     assert SHOWN in repr(shown)
     assert CANARY in secrets
-    assert shown["open"] == (SHOWN if {"additionalProperties", "patternProperties"} & schema.keys() else "seen")
+    assert shown["open"] == (SHOWN if OF_ANY_NAME & schema.keys() else "seen")
 
 
 def test_a_short_secret_does_not_blank_out_every_text() -> None:

@@ -107,21 +107,21 @@ def _parts_of(part: dict[str, Any] | list[Any], schema: dict[str, Any]) -> Itera
     yield from (item for item in values if isinstance(item, dict | list))
     reference = part.get("$ref") if isinstance(part, dict) else None
     if isinstance(reference, str):
-        target = _target(schema, reference)
+        target = referred(schema, reference)
         if isinstance(target, dict | list):
             yield target
 
 
-def _target(schema: dict[str, Any], reference: str) -> Any:
-    """What a `#/...` points at (RFC 6901)."""
+def referred(schema: Mapping[str, Any], reference: str) -> Any:
+    """What a `$ref` of `#/...` points at (RFC 6901). Raises BadInput for one that points at nothing, or elsewhere."""
     if reference != "#" and not reference.startswith("#/"):
         raise BadInput("schema: a $ref must begin with #/; nothing is fetched")
     node: Any = schema
     for step in unquote(reference[2:]).split("/") if reference != "#" else ():
         step = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(node, list) and re.fullmatch(r"[0-9]{1,6}", step) and int(step) < len(node):
+        if isinstance(node, list | tuple) and re.fullmatch(r"[0-9]{1,6}", step) and int(step) < len(node):
             node = node[int(step)]
-        elif isinstance(node, dict) and step in node:
+        elif isinstance(node, Mapping) and step in node:
             node = node[step]
         else:
             raise BadInput("schema: a $ref points at nothing")

@@ -14,10 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from toolwise.core.schema_safety import referred
+
 SHOWN = "[secret]"
 _SHORTEST = 4  # characters; blanking "1" out of every text would hide everything and protect nothing
 
 _LISTS = ("allOf", "anyOf", "oneOf")
+_NAMED = ("dependentSchemas", "dependencies")
+_REST = ("additionalProperties", "unevaluatedProperties")
+_REST_ITEMS = ("additionalItems", "unevaluatedItems")
 
 
 def redacted(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -63,9 +68,10 @@ def _applying(schemas: Iterable[Any], root: Mapping[str, Any]) -> list[Mapping[s
     found = [schema for schema in schemas if isinstance(schema, Mapping)]
     for schema in found:  # grows while it is read
         parts = [part for name in _LISTS for part in schema.get(name, ())]
+        parts += [part for name in _NAMED for part in schema.get(name, {}).values()]
         parts += [schema[name] for name in ("if", "then", "else", "not") if name in schema]
         if isinstance(schema.get("$ref"), str):
-            parts.append(_target(root, schema["$ref"]))
+            parts.append(referred(root, schema["$ref"]))
         found += [part for part in parts if isinstance(part, Mapping)]
     return found
 
@@ -75,7 +81,7 @@ def _inside(schemas: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
     found = []
     for schema in schemas:
         named = schema.get("properties", {})
-        found += [named[key]] if key in named else [schema.get("additionalProperties")]
+        found += [named[key]] if key in named else [schema.get(name) for name in _REST]
         found += schema.get("patternProperties", {}).values()
     return found
 
@@ -83,19 +89,12 @@ def _inside(schemas: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
 def _items(schemas: Iterable[Mapping[str, Any]], number: int) -> list[Any]:
     found = []
     for schema in schemas:
-        first = schema.get("prefixItems", ())
-        found.append(first[number] if number < len(first) else schema.get("items"))
+        first, rest = schema.get("prefixItems", ()), schema.get("items")
+        if isinstance(rest, list | tuple):  # until draft 2019-09, what `prefixItems` is now
+            first, rest = rest, None
+        found += [first[number]] if number < len(first) else [rest, *(schema.get(name) for name in _REST_ITEMS)]
         found.append(schema.get("contains"))
     return found
-
-
-def _target(root: Mapping[str, Any], reference: str) -> Any:
-    node: Any = root
-    for step in reference.removeprefix("#").lstrip("/").split("/"):
-        step = step.replace("~1", "/").replace("~0", "~")
-        if step:
-            node = node[int(step)] if isinstance(node, list | tuple) else node.get(step, {})
-    return node
 
 
 def _texts(value: Any) -> list[str]:

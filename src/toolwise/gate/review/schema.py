@@ -16,6 +16,7 @@ from typing import Any
 
 import cedarpy
 
+from toolwise.core.schema_safety import referred
 from toolwise.core.types import Tool
 
 _TEXT: dict[str, Any] = {"type": "String"}
@@ -114,7 +115,7 @@ def _type(schema: Any, root: Mapping[str, Any], path: str) -> tuple[dict[str, An
     if not isinstance(schema, Mapping):
         return None, []
     if isinstance(schema.get("$ref"), str):
-        return _type(_target(root, schema["$ref"]), root, path)
+        return _type(referred(root, schema["$ref"]), root, path)
     kind = schema.get("type")
     if kind == "object" and "properties" in schema:
         return _record(schema, root, path)
@@ -124,11 +125,3 @@ def _type(schema: Any, root: Mapping[str, Any], path: str) -> tuple[dict[str, An
     if isinstance(kind, str) and kind in _SIMPLE:
         return {"type": _SIMPLE[kind]}, []
     return None, []
-
-
-def _target(root: Mapping[str, Any], reference: str) -> Any:
-    """What a reference inside the schema names; a registered schema has no circles."""
-    node: Any = root
-    for step in reference.removeprefix("#").lstrip("/").split("/"):
-        node = node.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(node, Mapping) else None
-    return node
