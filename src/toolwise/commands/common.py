@@ -104,7 +104,7 @@ def at_a_terminal() -> bool:
 def ask(question: str) -> None:
     """Go on only if the person says yes; otherwise the command ends with 1 and has done nothing."""
     try:
-        agreed = typer.confirm(jsonio.printable(question, len(question) + 1))
+        agreed = typer.confirm(jsonio.printable(question))
     except typer.Abort:
         agreed = False
     if not agreed:
@@ -114,18 +114,17 @@ def ask(question: str) -> None:
 
 def say(line: str = "") -> None:
     """One line, whatever it quotes: nothing in it that a terminal would obey."""
-    print(jsonio.printable(line, len(line) + 1))
+    print(jsonio.printable(line))
 
 
 def show(text: str) -> None:
     """A text of several lines, whole, each of them so."""
-    for line in text.split("\n"):
-        say(line)
+    print(jsonio.printable_lines(text))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Rows in columns. At a terminal what is too wide is folded, but for what is to be copied; nothing is ever cut."""
-    texts = [[jsonio.printable(str(cell), len(str(cell)) + 1) for cell in row] for row in rows]
+    texts = [[jsonio.printable(str(cell)) for cell in row] for row in rows]
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for name in head:
         shown.add_column(name, overflow="fold", no_wrap=name in _COPIED)

@@ -214,3 +214,8 @@ class SettingsDiffer(UserFault):
     """The output folder was begun with other settings."""
 
     code = "settings_differ"
+
+
+LEAVES: tuple[type[ToolwiseError], ...] = tuple(
+    leaf for group in ToolwiseError.__subclasses__() for leaf in group.__subclasses__()
+)

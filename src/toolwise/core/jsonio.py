@@ -73,15 +73,21 @@ def fingerprint(value: Any) -> str:
     return hashlib.sha256(dumps(value).encode()).hexdigest()
 
 
-def printable(text: str, chars: int) -> str:
-    """`text` as a message may show it: cut to so many characters, what nobody could see written as JSON's escape.
+def printable(text: str, chars: int | None = None) -> str:
+    """`text` as one line may show it: cut to so many characters, if that is said, and what nobody could see written as
+    JSON's escape.
 
     Canonical JSON that was not cut is still JSON, and of the same value.
     """
-    shown = text if len(text) <= chars else text[: chars - 1] + "…"
+    shown = text if chars is None or len(text) <= chars else text[: chars - 1] + "…"
     if shown.isprintable() and (shown.isascii() or not _INVISIBLE.search(shown)):
         return shown
     return "".join(c if c.isprintable() and not _INVISIBLE.match(c) else json.dumps(c)[1:-1] for c in shown)
+
+
+def printable_lines(text: str) -> str:
+    """`text` of several lines, whole, each of them `printable`."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def quote(text: str, chars: int = 40) -> str:

@@ -187,13 +187,3 @@ class Document:
     url: str | None = None
     language: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One turn of a conversation."""
-
-    role: Literal["system", "user", "assistant", "tool"]
-    text: str
-    calls: tuple[Call, ...] = ()
-    call_id: str | None = None

@@ -207,8 +207,5 @@ class Approvals:
 def view(tool: str, effect: str, principal: str, arguments: object, limits: Limits = LIMITS) -> str:
     """The whole call as a person is shown it: nothing cut off, nothing that does not print or turns the line round."""
     text = jsonio.pretty(arguments, limits)
-    lines = (jsonio.printable(line, len(line) + 1) for line in text.split("\n"))
-    head = (
-        f"{tool} ({effect}), for {jsonio.printable(principal, limits.id_chars)}, {len(text)} characters of arguments:"
-    )
-    return "\n".join([head, *lines])
+    head = f"{tool} ({effect}), for {jsonio.printable(principal)}, {len(text)} characters of arguments:"
+    return f"{head}\n{jsonio.printable_lines(text)}"

@@ -91,5 +91,4 @@ class Definitions:
 
 def readable(tool: Tool) -> str:
     """The whole definition as a person reads it; what does not print, or cannot be seen, is an escape."""
-    text = jsonio.pretty(definition(tool))
-    return "\n".join(jsonio.printable(line, len(line) + 1) for line in text.split("\n"))
+    return jsonio.printable_lines(jsonio.pretty(definition(tool)))

@@ -14,18 +14,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolwise.core import errors, jsonio
-from toolwise.core.errors import LimitExceeded, ResultInvalid, ToolFailed, ToolUnavailable, ToolwiseError
+from toolwise.core import jsonio
+from toolwise.core.errors import LEAVES, LimitExceeded, ResultInvalid, ToolFailed, ToolUnavailable, ToolwiseError
 from toolwise.core.limits import Limits
 from toolwise.core.types import Tool, ToolContext
 from toolwise.gate import frames
 
 _COUNT_BYTES = 8  # for `total_bytes`
-_CODES = frozenset(
-    leaf.code
-    for leaf in vars(errors).values()
-    if isinstance(leaf, type) and issubclass(leaf, ToolwiseError) and leaf.code != ToolwiseError.code
-)
+_CODES = frozenset(leaf.code for leaf in LEAVES)
 # What the system refuses at a bound of the child, as a sentence.
 _REFUSED = {
     errno.ENOMEM: "The tool needs more memory than it may use.",

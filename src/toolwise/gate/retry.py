@@ -12,17 +12,13 @@ from collections.abc import Callable
 
 import tenacity
 
-from toolwise.core import errors
 from toolwise.core.clock import Clock
+from toolwise.core.errors import LEAVES
 from toolwise.core.limits import Limits
 from toolwise.core.types import Tool
 from toolwise.gate.outcome import Outcome
 
-_RETRYABLE = frozenset(
-    leaf.code
-    for leaf in vars(errors).values()
-    if isinstance(leaf, type) and issubclass(leaf, errors.ToolwiseError) and leaf.retryable
-)
+_RETRYABLE = frozenset(leaf.code for leaf in LEAVES if leaf.retryable)
 
 
 def attempts(
