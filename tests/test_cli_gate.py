@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -282,7 +283,9 @@ def test_a_decision_says_who_decides_and_about_what(toolwise: Toolwise, gate: As
     for command in ("show", "approve", "reject"):
         by = () if command == "show" else ("--by", "Ann")
         refused(toolwise("approvals", command, "none", *by, person="y\n"), "bad_input", "No approval has this id")
-    assert gate.approvals.get(asked).state == "pending"
+    assert toolwise("approvals", "reject", asked, "--by", "Ann").code == 0
+    done = toolwise("approvals", "approve", asked, "--by", "Ann", person="y\n")
+    assert (done.code, gate.approvals.get(asked).state) == (2, "rejected")
 
 
 @pytest.mark.case("D11")
@@ -296,7 +299,7 @@ def test_an_approval_that_comes_too_late_at_the_command_line_approves_nothing(to
         toolwise("approvals", "reject", late[2].id, *by),
     ]
     for each in done:
-        refused(each, "approval_expired", "expired", exit_code=1)
+        refused(replace(each, out=""), "approval_expired", "expired", exit_code=1)
     assert toolwise("approvals").out == "Nothing waits for a person.\n"
     assert (gate.ask("c1", to="bob").code, gate.sent) == ("approval_required", [])
 

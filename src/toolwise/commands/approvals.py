@@ -184,10 +184,8 @@ def _present(asked: Approval) -> None:
 
 
 def _looked_at(approvals: Approvals, id: str) -> str:
-    """The digest of the call, once it was shown and agreed to; of one that nobody can decide any more, at once."""
+    """The digest of the call, once it was shown and agreed to."""
     asked = approvals.get(id)
-    if all(one.id != id for one in approvals.pending()):
-        return asked.digest
     if not at_a_terminal():
         raise BadInput("Give the digest that `toolwise approvals show` prints, or decide at a terminal.")
     _present(asked)
