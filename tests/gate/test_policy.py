@@ -130,7 +130,8 @@ def test_offline_only_tools_that_compute_or_look_are_permitted() -> None:
     [
         ("https://good.example", "allow"),
         ("https://GOOD.example:443/path?q=1#x", "allow"),
-        ("https://good.example./", "allow"),
+        ("https://good.example./", "deny"),
+        ("https://good%2eexample/", "deny"),
         ("https://good.example.evil.net/", "deny"),
         ("https://good.example@evil.net/", "deny"),
         ("https://good.example:80@evil.net/", "deny"),
@@ -153,6 +154,27 @@ def test_offline_only_tools_that_compute_or_look_are_permitted() -> None:
 def test_an_address_is_compared_by_its_parsed_host(url: str, verdict: str) -> None:
     text = 'permit (principal, action == Action::"call", resource) when { context.hosts.url == "good.example" };'
     assert decide(text, {"url": url}).verdict == verdict
+
+
+@pytest.mark.case("G2")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil%2eexample/",
+        "https://ev%69l.example/",
+        "https://evil.example../",
+        "https://127.0.0.1/",
+        "https://127.1/",
+        "https://2130706433/",
+        "https://0x7f.1/",
+        "https://[0:0::1]/",
+    ],
+)
+def test_a_host_that_is_forbidden_is_forbidden_however_it_is_spelled(url: str) -> None:
+    forbidden = '["evil.example", "127.0.0.1", "::1"].contains(context.hosts.url)'
+    text = f"{PERMIT_ALL} forbid (principal, action, resource) when {{ {forbidden} }};"
+    assert decide(text, {"url": url}).verdict == "deny"
+    assert decide(text, {"url": "https://good.example/"}).verdict == "allow"
 
 
 @pytest.mark.case("G2")

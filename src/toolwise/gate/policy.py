@@ -16,14 +16,16 @@ A Cedar policy sees
                 `confidentiality` ("public" or "private")
 
 An argument that a rule names and the call leaves out makes the rule fail, and a rule that fails denies. So does a host
-that is asked for where no plain address stands (a user name before the host, a port that is none, no scheme).
+that is asked for where no plain address stands (a user name before the host, a port that is none, no scheme, a dot at
+the end of the host, `%2e` for a dot): policies read an address as `safe_fetch` does (`tools.confined.targets`).
 
 Cedar knows strings, 64-bit integers, booleans, lists and records. Any other value (1.5, null, 2**80) is shown as the
 string of its JSON, so that a policy which compares it as a number fails, and denies.
 
 Not covered: what the arguments mean (which file a path is, where a name resolves to): that is the tool's
 `unsafe_target`, or a policy's equality test, never a prefix. `like "https://good.example*"` also lets
-`https://good.example.evil.net` pass: compare `context.hosts`.
+`https://good.example.evil.net` pass: compare `context.hosts`. And a `forbid` that first asks `context.hosts has url` is
+passed by whatever is no plain address: permit the hosts that are good.
 """
 
 from __future__ import annotations
@@ -36,14 +38,14 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, Protocol
-from urllib.parse import urlsplit
 
 import cedarpy
 
 from toolwise.core import jsonio
-from toolwise.core.errors import ToolwiseError
+from toolwise.core.errors import ToolwiseError, UnsafeTarget
 from toolwise.core.limits import LIMITS
 from toolwise.core.types import Effect, Labels, Principal, Tool
+from toolwise.tools.confined.targets import Target
 
 OFFLINE = resources.files("toolwise.gate").joinpath("offline.cedar").read_text("utf-8")
 DEFAULT = resources.files("toolwise.gate").joinpath("default.cedar").read_text("utf-8")
@@ -211,17 +213,11 @@ def _read_of_context(text: str) -> frozenset[str]:
 
 def host_of(value: Any) -> str:
     """The host of a text that is an absolute web address and nothing else; "" for anything another reader could take
-    for another host (https://url.spec.whatwg.org and RFC 3986 differ on backslashes, spaces and user names)."""
-    if not isinstance(value, str) or not value.isascii() or not value.isprintable() or set(value) & set(" \\@"):
-        return ""
+    for another host (`%2e` for a dot, `0x7f.1`, a user name, a backslash)."""
     try:
-        parts = urlsplit(value)
-        port = parts.port
-    except ValueError:
+        return Target.read(value).host if isinstance(value, str) else ""
+    except UnsafeTarget:
         return ""
-    if parts.scheme not in ("http", "https") or port == 0 or not value.startswith(f"{parts.scheme}://"):
-        return ""
-    return (parts.hostname or "").rstrip(".")
 
 
 @lru_cache(maxsize=1024)

@@ -24,6 +24,7 @@ _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,61}[a-z0-9])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # what makes a host an IPv4 address in the URL Standard
 _NAME_CHARS = 253  # RFC 1035
 _PORTS = {"http": 80, "https": 443}
+_PORT = range(1, 2**16)
 
 Address = IPv4Address | IPv6Address
 
@@ -41,7 +42,7 @@ class Target:
     def read(cls, url: str, limits: Limits = LIMITS) -> Self:
         """The target of a URL; its fragment is dropped. Raises UnsafeTarget."""
         found = _URL.fullmatch(url) if len(url) <= limits.url_chars and _PLAIN.fullmatch(url) else None
-        if found is None:
+        if found is None or int(found[3] or 1) not in _PORT:
             raise UnsafeTarget(
                 "Give a plain http or https address: ASCII, percent-encoded, no user name, no backslash."
             )
