@@ -175,7 +175,7 @@ def _work(folder: Path) -> Iterator[tuple[dict[str, Work], SqliteState]]:
 
         return one
 
-    with closing(state), closing(ruled), closing(plain), closing(_database(folder / "bare.db")) as bare:
+    with closing(state), ruled, plain, closing(_database(folder / "bare.db")) as bare:
         calls = {"pure": call("pure", plain), RULED: call("pure")}
         calls |= {"read": call("read"), "isolated": call("isolated"), READY: call("isolated"), "write": call("write")}
         commit = partial(bare.execute, "INSERT INTO t VALUES ('x')")

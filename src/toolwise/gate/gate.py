@@ -9,10 +9,10 @@ step does not cover. Not covered at all: that a model is not persuaded; only tha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from toolwise.core import jsonio
 from toolwise.core.clock import Clock, SystemClock
@@ -22,11 +22,9 @@ from toolwise.core.errors import (
     BudgetExceeded,
     Denied,
     InvalidArguments,
-    MalformedCall,
     OutcomeUnknown,
     StorageUnavailable,
     ToolwiseError,
-    TruncatedCall,
 )
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Call, CallContext, Effect, Labels, Result, Tool, ToolContext, WrittenCall
@@ -38,26 +36,30 @@ from toolwise.gate.definitions import Definitions
 from toolwise.gate.isolate import Runner, here
 from toolwise.gate.labels import Flow, labels_of, written
 from toolwise.gate.outcome import Outcome, failed
+from toolwise.gate.parse import Arguments, parse
 from toolwise.gate.policy import Decision, DenyAll, Policy
 from toolwise.gate.rates import Rates
 from toolwise.gate.redact import SHOWN, blanked, has_secrets, redacted
 from toolwise.gate.retry import attempts
 from toolwise.gate.slots import Slots
 from toolwise.gate.state import Sql, State
-from toolwise.notation import inline
+from toolwise.notation.markers import PLAIN, Notation
 from toolwise.tools.registry import Registry
 
-Arguments = dict[str, Any]
 _CLOCK = SystemClock()
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A call that was read, validated and authorised: all that is needed to run it and to say how it ended."""
+    """A call that was read and validated: all that is needed to decide about it, to run it and to say how it ended.
+
+    `shown` are the arguments as a person may see them, without what is in `secrets`.
+    """
 
     context: CallContext
     tool: Tool
     arguments: Arguments
+    shown: Mapping[str, Any]
     secrets: tuple[str, ...]
     entry: ledger.Entry
 
@@ -66,7 +68,8 @@ class Gate:
     """Runs the tools of `registry` for those whom `policy` allows (None: nobody). Threads may share a gate.
 
     `state` holds the audit log, the ledger of calls with an effect, approvals and labels; processes that share it share
-    them all. `definitions` pins tools whose descriptions come from elsewhere. `close` ends the tools' processes.
+    them all. `definitions` pins tools whose descriptions come from elsewhere. `close`, or the end of a `with` block,
+    ends the tools' processes.
     """
 
     def __init__(
@@ -80,7 +83,7 @@ class Gate:
         definitions: Definitions | None = None,
         limits: Limits = LIMITS,
         clock: Clock = _CLOCK,
-        notation: inline.Notation = inline.PLAIN,
+        notation: Notation = PLAIN,
     ) -> None:
         self._runner = Runner(registry.values(), limits, clock)  # early: its processes are copies of this one
         self._registry = registry
@@ -110,18 +113,18 @@ class Gate:
         started = self._clock.monotonic()
         line = self._opened(call, context)
         try:
-            name, read = self._parse(call)
+            name, read = parse(call, self._notation, self._limits)
             tool = self._registry.resolve(name)
             line = line._replace(tool=tool.name, effect=tool.effect.value)
             self._pinned(tool)
             arguments = read(tool)
             self._registry.validator(name).validate(arguments)
-            line, checked, shown = self._identified(line, context, tool, arguments)
+            line, checked = self._identified(line, context, tool, arguments)
             line, decision = self._authorised(line, checked)
             earlier = self._ledger(tool).find(checked.entry)
             if earlier is not None:
                 return self._replayed(line, checked, earlier, started)
-            approval = self._confirmed(line, checked, decision, shown)
+            approval = self._confirmed(line, checked, decision)
             with self._budgets.reserve(context, tool, self._most(tool)) as held, self._slots.take(tool):
                 self._rates.hit(context.principal, tool)
                 with self._begun(line, checked, approval, started):
@@ -136,12 +139,18 @@ class Gate:
 
     def tool_of(self, call: Call | WrittenCall) -> Tool:
         """The tool that a call names. Raises MalformedCall, TruncatedCall, InvalidArguments, UnknownTool."""
-        return self._registry.resolve(self._parse(call)[0])
+        return self._registry.resolve(parse(call, self._notation, self._limits)[0])
 
     def close(self) -> None:
         """End the tools' processes and write what waits. The state is the caller's to close."""
         self._runner.close()
         self.audit.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     # The steps, in their order
 
@@ -157,37 +166,18 @@ class Gate:
         text = SHOWN if self._secretive else call.text  # until it is read, nobody knows which part is secret
         return line._replace(arguments=jsonio.printable(text, self._limits.audit_chars))
 
-    def _parse(self, call: Call | WrittenCall) -> tuple[str, Callable[[Tool], Arguments]]:
-        """The name, and a function that gives a private copy of the arguments once the tool is known."""
-        limits = self._limits
-        if isinstance(call, Call):
-            given = call.arguments
-            return call.name, lambda tool: jsonio.plain(given, InvalidArguments, limits.argument_bytes, limits)
-        most = limits.call_chars if call.form == "inline" else limits.argument_bytes
-        if not call.complete or len(call.text) > most:
-            raise TruncatedCall(f"The call was not closed within {most} characters: write it shorter and close it.")
-        if call.form == "inline":
-            name, raw = inline.read_body(call.text, self._notation)
-            return name, lambda tool: inline.read_arguments(raw, tool, self._notation)
-        match jsonio.loads(call.text, limits):
-            case {"name": str(name), "arguments": dict(arguments), **rest} if not rest:
-                return name, lambda tool: arguments
-        raise MalformedCall('A call is an object with exactly "name" (a string) and "arguments" (an object).')
-
     def _pinned(self, tool: Tool) -> None:
         if self._definitions is not None:
             self._definitions.check(tool, self._registry.hash_of(tool.name))
 
-    def _identified(
-        self, line: Line, context: CallContext, tool: Tool, arguments: Arguments
-    ) -> tuple[Line, Checked, Arguments]:
-        """The line with digest and arguments, the call, and the arguments as they may be shown: without secrets."""
+    def _identified(self, line: Line, context: CallContext, tool: Tool, arguments: Arguments) -> tuple[Line, Checked]:
+        """The line with digest and arguments, and the call with the key under which it runs once."""
         try:
             canonical = jsonio.dumps(arguments, self._limits)
         except ToolwiseError as error:
             raise InvalidArguments(str(error)) from None
         shown, secrets = redacted(arguments, tool.parameters) if tool.name in self._secretive else (arguments, ())
-        digest = hashlib.sha256(f"{tool.name} {canonical}".encode()).hexdigest()
+        digest = ledger.fingerprint(tool.name, canonical)
         told = jsonio.dumps(shown, self._limits) if secrets else canonical
         line = line._replace(arguments=jsonio.printable(told, self._limits.audit_chars), fingerprint=digest)
         entry = ledger.Entry(
@@ -199,7 +189,7 @@ class Gate:
             repeatable=tool.repeatable,
             seconds=None if here(tool) else self._seconds(tool),
         )
-        return line, Checked(context, tool, arguments, secrets, entry), shown
+        return line, Checked(context, tool, arguments, shown, secrets, entry)
 
     def _authorised(self, line: Line, checked: Checked) -> tuple[Line, Decision]:
         """The line with what decided and what the model had read, and the decision, which is no denial."""
@@ -212,11 +202,11 @@ class Gate:
             decision = Decision("deny", jsonio.printable(f"the policy failed: {error!r}", most))
         return line._replace(policy=decision.policy, labels=written(labels)), decision
 
-    def _confirmed(self, line: Line, checked: Checked, decision: Decision, shown: Arguments) -> Approval | None:
+    def _confirmed(self, line: Line, checked: Checked, decision: Decision) -> Approval | None:
         """The approval of a person, where the policy asks for one."""
         if decision.verdict == "ask":
             tool = checked.tool
-            text = view(tool.name, tool.effect.value, line.principal, shown, self._limits)
+            text = view(tool.name, tool.effect.value, line.principal, checked.shown, self._limits)
             hash, version, taken = self._registry.hash_of(tool.name), self._policy.version, self._ledger(tool)
             return self.approvals.confirm(line, text, hash, version, lambda sql: taken.check(checked.entry, sql))
         if decision.verdict != "allow":

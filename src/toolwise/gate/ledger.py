@@ -64,6 +64,11 @@ class Entry:
         return hashlib.sha256(parts.encode()).hexdigest()
 
 
+def fingerprint(tool: str, arguments: str) -> str:
+    """The digest of a tool's name and the canonical JSON of arguments: two calls with the same one ask for the same."""
+    return hashlib.sha256(f"{tool} {arguments}".encode()).hexdigest()
+
+
 class Ledger(Protocol):
     """Whoever keeps calls from running twice."""
 

@@ -10,7 +10,6 @@ Not covered: what the gate decides besides the policy (budgets, approvals that w
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from toolwise.core.types import Effect, Principal
 from toolwise.gate.audit import Line
 from toolwise.gate.audit_file import row_of
 from toolwise.gate.labels import read as read_labels
+from toolwise.gate.ledger import fingerprint
 from toolwise.gate.policy import CedarPolicy, Decision
 from toolwise.gate.redact import SHOWN
 from toolwise.gate.review.explain import Asked, declared, read_call
@@ -173,7 +173,7 @@ def _arguments(line: Line) -> Mapping[str, Any] | None:
     """The arguments of a line, if they are those that the gate saw: their digest says so."""
     try:
         arguments = jsonio.loads(line.arguments)
-        digest = hashlib.sha256(f"{line.tool} {jsonio.dumps(arguments)}".encode()).hexdigest()
+        digest = fingerprint(line.tool, jsonio.dumps(arguments))
     except ToolwiseError:
         return None
     return arguments if digest == line.fingerprint and isinstance(arguments, dict) else None
