@@ -135,3 +135,37 @@ def test_two_secrets_are_two_calls() -> None:
     bench = Bench((the_tool(effect=Effect.WRITE),))
     assert bench.gate.execute(Call("c", "login", {"key": CANARY}), ANN).text == f"result {SHOWN}"
     assert bench.gate.execute(Call("c", "login", {"key": CANARY + "x"}), ANN).code == "conflict"
+
+
+def test_a_secret_is_blanked_out_as_json_python_and_messages_spell_it() -> None:
+    key = 'sk-"canary"\n\\4711\u200b'
+
+    def spells(key: str) -> Any:
+        return {"plain": key} if fails == "" else {}[key] if fails == "repr" else _raise(ToolFailed(f"No {key}"))
+
+    for fails in ("", "repr", "message"):
+        bench = Bench((tool(spells, "login", key=SECRET),))
+        result = bench.call({"key": key}, "login")
+        told = f"{result.text} {[line.detail for line in bench.lines]}"
+        assert "4711" not in told, fails
+        assert SHOWN in told
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def test_a_secret_that_begins_with_another_one_is_blanked_out_whole() -> None:
+    _, secrets = redacted({"user": "hunt", "key": "hunter2"}, {"properties": {"user": SECRET, "key": SECRET}})
+    assert blanked("hunter2 hunt", secrets) == f"{SHOWN} {SHOWN}"
+
+
+@pytest.mark.case("F13")
+@pytest.mark.parametrize("rule", ["ip(context.arguments.key).isLoopback()", "decimal(context.arguments.key) == 1"])
+def test_a_policy_that_fails_over_a_secret_does_not_spell_it_in_the_log(rule: str) -> None:
+    policy = CedarPolicy.from_text(f"permit (principal, action, resource) when {{ {rule} }};")
+    bench = Bench((the_tool(),), policy)
+    assert bench.call({"key": CANARY}, "login").code == "denied"
+    (line,) = bench.lines
+    assert "could not be evaluated" in line.policy
+    assert CANARY not in repr(line)

@@ -193,13 +193,16 @@ class Gate:
 
     def _authorised(self, line: Line, checked: Checked) -> tuple[Line, Decision]:
         """The line with what decided and what the model had read, and the decision, which is no denial."""
-        most = self._limits.message_chars
+
+        def said(by: str) -> str:  # a rule that fails quotes what it failed over
+            return jsonio.printable(blanked(by, checked.secrets), self._limits.message_chars)
+
         labels = self._flow.of(checked.context, checked.tool)
         try:
             decision = self._policy.decide(checked.context.principal, checked.tool, checked.arguments, labels)
-            decision = replace(decision, policy=jsonio.printable(decision.policy, most))
+            decision = replace(decision, policy=said(decision.policy))
         except Exception as error:  # noqa: BLE001  whatever a policy raises, it has not allowed the call
-            decision = Decision("deny", jsonio.printable(f"the policy failed: {error!r}", most))
+            decision = Decision("deny", said(f"the policy failed: {error!r}"))
         return line._replace(policy=decision.policy, labels=written(labels)), decision
 
     def _confirmed(self, line: Line, checked: Checked, decision: Decision) -> Approval | None:

@@ -4,9 +4,10 @@ A property is secret when its schema says `"writeOnly": true` or `"format": "pas
 `SecretStr` says both. Its value is shown as `[secret]` in the audit log, in approvals and in telemetry, and blanked out
 of whatever the tool says or prints.
 
-Not covered: secrets in arguments whose schema does not say so; parts of a secret, or another spelling of it, in what a
-tool returns. The digest of a call is made of its real arguments, so that two secrets are two calls: whoever can read
-the log and guess a short secret can test the guess.
+Not covered: secrets in arguments whose schema does not say so; secrets of less than four characters, which are left out
+of the arguments alone; parts of a secret (a bound may cut it), and spellings of it other than those of JSON and Python.
+The digest of a call is made of its real arguments, so that two secrets are two calls: whoever can read the log and
+guess a short secret can test the guess.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from toolwise.core import jsonio
 from toolwise.core.schema_safety import referred
 
 SHOWN = "[secret]"
@@ -30,7 +32,8 @@ def redacted(arguments: Mapping[str, Any], parameters: Mapping[str, Any]) -> tup
     secrets: list[str] = []
     shown = _redacted(dict(arguments), [parameters], parameters, secrets)
     assert isinstance(shown, dict)
-    return shown, tuple(dict.fromkeys(text for text in secrets if len(text) >= _SHORTEST))
+    spelled = {way for text in secrets if len(text) >= _SHORTEST for way in _spellings(text)}
+    return shown, tuple(sorted(spelled, key=lambda text: (-len(text), text)))  # one may begin with another
 
 
 def has_secrets(parameters: Any) -> bool:
@@ -95,6 +98,11 @@ def _items(schemas: Iterable[Mapping[str, Any]], number: int) -> list[Any]:
         found += [first[number]] if number < len(first) else [rest, *(schema.get(name) for name in _REST_ITEMS)]
         found.append(schema.get("contains"))
     return found
+
+
+def _spellings(text: str) -> tuple[str, ...]:
+    """As it is, and as a result that is JSON, an error's sentence and a traceback write it."""
+    return text, jsonio.dumps(text)[1:-1], jsonio.printable(text, len(text)), repr(text)[1:-1]
 
 
 def _texts(value: Any) -> list[str]:
