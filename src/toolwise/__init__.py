@@ -11,12 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolwise.core.errors import ToolwiseError
-    from toolwise.core.types import Call, CallContext, Document, Effect, Principal, Result, Tool, ToolContext
+    from toolwise.core.types import (
+        Call,
+        CallContext,
+        Document,
+        Effect,
+        Labels,
+        Principal,
+        Result,
+        Tool,
+        ToolContext,
+        WrittenCall,
+    )
     from toolwise.decode.engine import CallEnded, CallStarted, DecodeSettings, Stop, Text, generate
-    from toolwise.gate.audit import Audit
+    from toolwise.gate.budget import Budgets, Cap
+    from toolwise.gate.definitions import Definitions
     from toolwise.gate.gate import Gate
     from toolwise.gate.offline import offline_gate
     from toolwise.gate.policy import CedarPolicy
+    from toolwise.gate.rates import Rates
+    from toolwise.gate.state import open_state
+    from toolwise.gate.turn import execute_all
     from toolwise.models.base import LanguageModel
     from toolwise.models.hub import pull
     from toolwise.models.load import load_model
@@ -37,12 +52,19 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "core.errors": ("ToolwiseError",),
-    "core.types": ("Call", "CallContext", "Document", "Effect", "Principal", "Result", "Tool", "ToolContext"),
+    "core.types": (
+        *("Call", "CallContext", "Document", "Effect", "Labels", "Principal", "Result", "Tool", "ToolContext"),
+        "WrittenCall",
+    ),
     "decode.engine": ("CallEnded", "CallStarted", "DecodeSettings", "Stop", "Text", "generate"),
-    "gate.audit": ("Audit",),
+    "gate.budget": ("Budgets", "Cap"),
+    "gate.definitions": ("Definitions",),
     "gate.gate": ("Gate",),
     "gate.offline": ("offline_gate",),
     "gate.policy": ("CedarPolicy",),
+    "gate.rates": ("Rates",),
+    "gate.state": ("open_state",),
+    "gate.turn": ("execute_all",),
     "models.base": ("LanguageModel",),
     "models.hub": ("pull",),
     "models.load": ("load_model",),
@@ -62,20 +84,24 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "Audit",
+    "Budgets",
     "Call",
     "CallContext",
     "CallEnded",
     "CallStarted",
+    "Cap",
     "CedarPolicy",
     "ConfinedFolder",
     "DecodeSettings",
+    "Definitions",
     "Document",
     "Effect",
     "Gate",
+    "Labels",
     "LanguageModel",
     "Notation",
     "Principal",
+    "Rates",
     "Registry",
     "Result",
     "ScriptedModel",
@@ -86,14 +112,17 @@ __all__ = [
     "ToolContext",
     "ToolwiseError",
     "TrainSettings",
+    "WrittenCall",
     "__version__",
     "annotate",
     "builtin_registry",
+    "execute_all",
     "generate",
     "load_augmented",
     "load_model",
     "load_settings",
     "offline_gate",
+    "open_state",
     "pull",
     "read_documents",
     "safe_fetch",

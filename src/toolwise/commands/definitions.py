@@ -124,10 +124,9 @@ def approve(
 
 def pinned(log: State) -> Definitions:
     """The pinned definitions of a state."""
-    from toolwise.core.clock import SystemClock
     from toolwise.gate.definitions import Definitions
 
-    return Definitions(log, SystemClock())
+    return Definitions(log)
 
 
 def _look(pins: Definitions, name: str, known: Registry) -> None:

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from toolwise.core import jsonio
-from toolwise.core.clock import Clock
+from toolwise.core.clock import Clock, SystemClock
 from toolwise.core.errors import BadInput, DefinitionChanged
 from toolwise.core.types import Tool
 from toolwise.gate.state import State
 from toolwise.tools.registry import definition, definition_hash
 
+_CLOCK = SystemClock()
 _TABLE = """CREATE TABLE IF NOT EXISTS definitions (
     name TEXT PRIMARY KEY, hash TEXT NOT NULL, text TEXT NOT NULL, approved_by TEXT NOT NULL, wall TEXT NOT NULL)"""
 _PUT = """INSERT INTO definitions (name, hash, text, approved_by, wall) VALUES (?, ?, ?, ?, ?)
@@ -43,7 +44,7 @@ class Pin:
 class Definitions:
     """The pinned definitions in `state`. Every method raises StorageUnavailable."""
 
-    def __init__(self, state: State, clock: Clock, *, trust: Literal["first", "approved"] = "first") -> None:
+    def __init__(self, state: State, clock: Clock = _CLOCK, *, trust: Literal["first", "approved"] = "first") -> None:
         self._state = state
         self._clock = clock
         self._trust = trust

@@ -91,7 +91,7 @@ class Gate:
         self._budgets = Budgets(limits=limits) if budgets is None else budgets
         self._rates = Rates() if rates is None else rates
         self._definitions = definitions
-        self._limits = limits
+        self.limits = limits
         self._clock = clock
         self._notation = notation
         self._secretive = frozenset(name for name, tool in registry.items() if has_secrets(tool.parameters))
@@ -113,7 +113,7 @@ class Gate:
         started = self._clock.monotonic()
         line = self._opened(call, context)
         try:
-            name, read = parse(call, self._notation, self._limits)
+            name, read = parse(call, self._notation, self.limits)
             tool = self._registry.resolve(name)
             line = line._replace(tool=tool.name, effect=tool.effect.value)
             self._pinned(tool)
@@ -139,7 +139,7 @@ class Gate:
 
     def tool_of(self, call: Call | WrittenCall) -> Tool:
         """The tool that a call names. Raises MalformedCall, TruncatedCall, InvalidArguments, UnknownTool."""
-        return self._registry.resolve(parse(call, self._notation, self._limits)[0])
+        return self._registry.resolve(parse(call, self._notation, self.limits)[0])
 
     def close(self) -> None:
         """End the tools' processes and write what waits. The state is the caller's to close."""
@@ -156,15 +156,15 @@ class Gate:
 
     def _opened(self, call: Call | WrittenCall, context: CallContext) -> Line:
         """What the audit log will say of this call; it is filled in as it becomes known."""
-        most = self._limits.id_chars
+        most = self.limits.id_chars
         for identity in (context.run_id, call.id, context.principal.id):
             if not 0 < len(identity) <= most or not identity.isprintable():
                 raise BadInput(f"Give principal, run and call an id of 1 to {most} characters that print.")
         line = Line(context.run_id, call.id, context.principal.id)
         if isinstance(call, Call):
-            return line._replace(tool=jsonio.printable(call.name, self._limits.name_chars))
+            return line._replace(tool=jsonio.printable(call.name, self.limits.name_chars))
         text = SHOWN if self._secretive else call.text  # until it is read, nobody knows which part is secret
-        return line._replace(arguments=jsonio.printable(text, self._limits.audit_chars))
+        return line._replace(arguments=jsonio.printable(text, self.limits.audit_chars))
 
     def _pinned(self, tool: Tool) -> None:
         if self._definitions is not None:
@@ -173,13 +173,13 @@ class Gate:
     def _identified(self, line: Line, context: CallContext, tool: Tool, arguments: Arguments) -> tuple[Line, Checked]:
         """The line with digest and arguments, and the call with the key under which it runs once."""
         try:
-            canonical = jsonio.dumps(arguments, self._limits)
+            canonical = jsonio.dumps(arguments, self.limits)
         except ToolwiseError as error:
             raise InvalidArguments(str(error)) from None
         shown, secrets = redacted(arguments, tool.parameters) if tool.name in self._secretive else (arguments, ())
         digest = ledger.fingerprint(tool.name, canonical)
-        told = jsonio.dumps(shown, self._limits) if secrets else canonical
-        line = line._replace(arguments=jsonio.printable(told, self._limits.audit_chars), fingerprint=digest)
+        told = jsonio.dumps(shown, self.limits) if secrets else canonical
+        line = line._replace(arguments=jsonio.printable(told, self.limits.audit_chars), fingerprint=digest)
         entry = ledger.Entry(
             principal=line.principal,
             run=line.run,
@@ -195,7 +195,7 @@ class Gate:
         """The line with what decided and what the model had read, and the decision, which is no denial."""
 
         def said(by: str) -> str:  # a rule that fails quotes what it failed over
-            return jsonio.printable(blanked(by, checked.secrets), self._limits.message_chars)
+            return jsonio.printable(blanked(by, checked.secrets), self.limits.message_chars)
 
         labels = self._flow.of(checked.context, checked.tool)
         try:
@@ -209,7 +209,7 @@ class Gate:
         """The approval of a person, where the policy asks for one."""
         if decision.verdict == "ask":
             tool = checked.tool
-            text = view(tool.name, tool.effect.value, line.principal, checked.shown, self._limits)
+            text = view(tool.name, tool.effect.value, line.principal, checked.shown, self.limits)
             hash, version, taken = self._registry.hash_of(tool.name), self._policy.version, self._ledger(tool)
             return self.approvals.confirm(line, text, hash, version, lambda sql: taken.check(checked.entry, sql))
         if decision.verdict != "allow":
@@ -256,7 +256,7 @@ class Gate:
             return True
 
         before = self._clock.monotonic()
-        outcome = attempts(attempt, tool, self._seconds(tool), again, self._limits, self._clock)
+        outcome = attempts(attempt, tool, self._seconds(tool), again, self.limits, self._clock)
         held.end(self._clock.monotonic() - before, outcome.total_bytes)
         return outcome
 
@@ -319,7 +319,7 @@ class Gate:
         text = blanked(outcome.text, checked.secrets)
         kept = text.encode()
         ok = outcome.code == "ok"
-        shown = text[: self._limits.result_chars] if ok else f"Error ({outcome.code}): {text}"
+        shown = text[: self.limits.result_chars] if ok else f"Error ({outcome.code}): {text}"
         return Result(
             call_id=line.call,
             code=outcome.code,
@@ -333,7 +333,7 @@ class Gate:
 
     def _error(self, line: Line, error: ToolwiseError, started: float) -> Result:
         """The result that says an error of ours: its sentence is the gate's own, and may be believed."""
-        outcome = failed(error, self._limits)
+        outcome = failed(error, self.limits)
         kept = outcome.text.encode()
         return Result(
             call_id=line.call,
@@ -352,11 +352,11 @@ class Gate:
         return self.ledger if tool.effect is Effect.WRITE else self._memory
 
     def _seconds(self, tool: Tool) -> float:
-        return tool.seconds or self._limits.call_seconds
+        return tool.seconds or self.limits.call_seconds
 
     def _most(self, tool: Tool) -> Amount:
         """What one attempt may use at most."""
-        return Amount(1, self._seconds(tool), self._limits.result_bytes, tool.cost)
+        return Amount(1, self._seconds(tool), self.limits.result_bytes, tool.cost)
 
     def _append(self, line: Line, started: float, *, event: Event, also: Callable[[Sql], None] | None = None) -> None:
         seconds = self._clock.monotonic() - started

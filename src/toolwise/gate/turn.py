@@ -11,18 +11,16 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from toolwise.core.errors import BudgetExceeded, ToolwiseError
-from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Call, CallContext, Result, Tool, WrittenCall
 from toolwise.gate.gate import Gate
 from toolwise.gate.slots import conflict
 
 
-def execute_all(
-    gate: Gate, calls: Sequence[Call | WrittenCall], context: CallContext, limits: Limits = LIMITS
-) -> list[Result]:
+def execute_all(gate: Gate, calls: Sequence[Call | WrittenCall], context: CallContext) -> list[Result]:
     """One result for every call, in the order of the calls."""
-    handled, rest = calls[: limits.calls_per_turn], calls[limits.calls_per_turn :]
-    too_many = BudgetExceeded(f"A turn may make {limits.calls_per_turn} calls; ask for this one again later.")
+    most = gate.limits.calls_per_turn
+    handled, rest = calls[:most], calls[most:]
+    too_many = BudgetExceeded(f"A turn may make {most} calls; ask for this one again later.")
     tools = [_tool(gate, call) for call in handled]
     running: list[Future[Result]] = []
     with ThreadPoolExecutor(max(1, len(handled)), thread_name_prefix="toolwise-turn") as pool:
