@@ -1,9 +1,11 @@
 """Every call leaves a span with the names that others know, and nothing of what it was about."""
 
+from typing import Any
+
 import pytest
 from gate_bench import TEXT, Bench, tool
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -53,3 +55,19 @@ def test_a_span_stands_below_the_one_that_is_current(spans: InMemorySpanExporter
     assert call.parent is not None
     assert call.parent.span_id == agent.get_span_context().span_id
     assert parent.name == "agent"
+
+
+class Broken(SpanProcessor):
+    def on_end(self, span: ReadableSpan) -> None:
+        raise RuntimeError("the exporter failed")
+
+
+@pytest.mark.parametrize("arguments", [{"to": "bob"}, {"to": 1}])
+def test_an_exporter_that_fails_costs_no_call_its_result(
+    arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = TracerProvider()
+    provider.add_span_processor(Broken())
+    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+    bench = Bench((tool(lambda to: to, "send", Effect.WRITE, to=TEXT),))
+    assert bench.call(arguments, "send").code in ("ok", "invalid_arguments")

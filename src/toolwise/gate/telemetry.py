@@ -2,11 +2,13 @@
 
 The names are those of the semantic conventions for generative AI, `execute_tool` spans
 (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/), kept here because they are still moving. Arguments
-and results are never put into a span: they may be private, and the audit log has them.
+and results are never put into a span: they may be private, and the audit log has them. A span that cannot be made or
+sent is lost without a word: the audit log is the evidence.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 
 from toolwise.gate.audit import Line
@@ -29,8 +31,12 @@ EVENT = "toolwise.audit.event"
 
 def record(line: Line) -> None:
     """A span for a call that has ended, from its start to now, below whatever span is current."""
-    if trace is None or line.event not in ("result", "refused", "replayed"):
-        return
+    if trace is not None and line.event in ("result", "refused", "replayed"):
+        with suppress(Exception):  # the call has ended, whatever becomes of its span
+            _record(line)
+
+
+def _record(line: Line) -> None:
     tracer = trace.get_tracer("toolwise.gate")
     ended = datetime.fromisoformat(line.wall).timestamp()
     span = tracer.start_span(f"execute_tool {line.tool}".rstrip(), start_time=_nanoseconds(ended - line.seconds))
