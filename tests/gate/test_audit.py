@@ -3,6 +3,8 @@
 import os
 import sqlite3
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -201,6 +203,40 @@ def test_what_is_written_with_a_line_stands_or_falls_with_it() -> None:
         audit.append(WRITE, fails)
     assert state.read("SELECT COUNT(*) FROM other") == [(1,)]
     assert [row.line for row in audit.rows()] == [PURE]
+
+
+class Mute(SqliteState):
+    """A server that commits and fails to say so, or cannot be reached."""
+
+    told: tuple[str, ...] = ()
+
+    @contextmanager
+    def transaction(self, *, durable: bool = True) -> Iterator[Sql]:
+        fault, self.told = (*self.told, "")[0], self.told[1:]
+        if fault == "away":
+            raise StorageUnavailable("There is no server.")
+        with super().transaction(durable=durable) as sql:
+            yield sql
+        if fault == "mute":
+            raise StorageUnavailable("The server went away.")
+
+
+@pytest.mark.parametrize("faults", [("mute",), ("mute", "away")])
+@pytest.mark.parametrize("effect", ["pure", "write"])
+def test_a_line_that_a_server_has_without_saying_so_takes_no_later_line_with_it(
+    faults: tuple[str, ...], effect: str
+) -> None:
+    state = Mute(":memory:")
+    audit = Audit(state)
+    result = LINE._replace(event="result", effect=effect)
+    state.told = faults
+    with pytest.raises(StorageUnavailable):
+        audit.append(WRITE)
+    with suppress(StorageUnavailable):
+        audit.append(result)
+    state.told = ()
+    assert [row.line for row in audit.rows()] == [WRITE, result]
+    assert audit.verify() is not None
 
 
 def test_two_processes_write_one_chain(tmp_path: Path) -> None:

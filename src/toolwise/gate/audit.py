@@ -106,7 +106,7 @@ class Audit:
         self._process = os.getpid()
         self._batch = limits.audit_batch
         self._pending: list[_Due] = []
-        self._tried: tuple[int, str, int] | None = None  # number and hash of a last line, and how many went with it
+        self._tried: tuple[int, str, list[_Due]] | None = None  # number and hash of a last line, and what went with it
         with state.transaction() as sql:
             sql(_TABLE)
 
@@ -151,7 +151,8 @@ class Audit:
     def _write(self, due: list[_Due]) -> None:
         """All of the lines or none; only when they are written is nothing pending any more."""
         with self._state.transaction(durable=any(each.durable for each in due)) as sql:
-            due = due[self._written(sql) :]
+            written = self._written(sql)
+            due = [each for each in due if id(each) not in written]
             for each in due:
                 if each.also is not None:
                     each.also(sql)
@@ -159,20 +160,20 @@ class Audit:
             for each in due:
                 sequence, hash = sequence + 1, chained(hash, each.line)
                 sql(_INSERT, (sequence, hash, *each.line))
-            self._tried = sequence, hash, len(due)
+            self._tried = sequence, hash, due
         self._pending, self._tried = [], None
 
-    def _written(self, sql: Sql) -> int:
-        """How many lines are not due any more: a server may have committed a transaction and failed to say so."""
+    def _written(self, sql: Sql) -> set[int]:
+        """Which lines are not due any more: a server may have committed a transaction and failed to say so."""
         if self._tried is None:
-            return 0
-        sequence, hash, count = self._tried
+            return set()
+        sequence, hash, tried = self._tried
         self._tried = None
         if not sql("SELECT 1 FROM audit WHERE sequence = ? AND hash = ?", (sequence, hash)):
-            return 0
-        count = min(count, len(self._pending))
-        del self._pending[:count]
-        return count
+            return set()
+        written = set(map(id, tried))
+        self._pending = [each for each in self._pending if id(each) not in written]
+        return written
 
 
 def read_rows(state: State, after: int = 0, equal: Mapping[str, str] = _ANY) -> Iterator[Row]:
