@@ -139,6 +139,11 @@ class CallContext:
     today: str | None = None
     labels: Labels = Labels()
 
+    @property
+    def run_key(self) -> str:
+        """Principal and run as one text, which no other two have: the runs of two principals never meet."""
+        return f"{len(self.principal.id)}:{self.principal.id} {self.run_id}"
+
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from toolwise.core.errors import BudgetExceeded, StorageUnavailable
+from toolwise.core.errors import BadInput, BudgetExceeded, StorageUnavailable
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import CallContext, Tool
 from toolwise.gate.state import Sql, State
@@ -69,7 +69,10 @@ class Counts(Protocol):
 
 
 class Budgets:
-    """Caps for every run, every principal, and each of some tools (of all their callers together)."""
+    """Caps for every run, every principal, and each of some tools (of all their callers together).
+
+    Raises BadInput for a cap that is negative or no number.
+    """
 
     def __init__(
         self,
@@ -83,14 +86,16 @@ class Budgets:
         self._run = Cap(calls=limits.calls_per_run) if run is None else run
         self._principal = principal or Cap()
         self._tools = dict(tools or {})
+        for name, caps in {"a run": self._run, "a principal": self._principal, **self._tools}.items():
+            if not all(cap is None or cap >= 0 for cap in caps):
+                raise BadInput(f"The caps of {name} have to be numbers that are not negative.")
         self._counts: Counts = Counted(limits) if state is None else Stored(state)
 
     def reserve(self, context: CallContext, tool: Tool, most: Amount) -> Reservation:
         """Take the most that one attempt may use. Raises BudgetExceeded, and then takes nothing."""
-        user = context.principal.id
         scopes = (
-            (f"run {len(user)}:{user} {context.run_id}", "This run", self._run),
-            (f"principal {user}", "This user", self._principal),
+            (f"run {context.run_key}", "This run", self._run),
+            (f"principal {context.principal.id}", "This user", self._principal),
             (f"tool {tool.name}", "This tool", self._tools.get(tool.name, Cap())),
         )
         reservation = Reservation(self._counts, scopes)

@@ -267,7 +267,8 @@ class Gate:
         tool, late = checked.tool, outcome.late
         writes = tool.effect is Effect.WRITE
         if writes and not outcome.answered:
-            outcome = replace(outcome, code=OutcomeUnknown.code, text=f"It may have had its effect. {outcome.text}")
+            told = f"The call may have had its effect ({outcome.code}): do not repeat it."
+            outcome = replace(outcome, code=OutcomeUnknown.code, text=told)
         result = self._result(line, checked, outcome, started)
         kept = result if late is None else self._result(line, checked, late, started)
         end: ledger.End = "late" if late is not None else "unknown" if result.code == OutcomeUnknown.code else "done"

@@ -75,7 +75,7 @@ class Runner:
             return attempt(tool, arguments, context, self._limits)
         try:
             if not hasattr(os, "fork"):
-                raise LimitExceeded("This platform can only run bounded tools.")
+                raise LimitExceeded("This platform can only run tools that are marked as bounded: do without this one.")
             if self._tools.get(tool.name) is not tool:
                 raise UnknownTool("The tool is not among those that may run here.")
             request = forkserver.pack_request(tool, arguments, context, self._limits)
@@ -210,7 +210,7 @@ class _Child:
             problem = error
         fate = self._end()
         if fate == forkserver.CROWDED:
-            problem = LimitExceeded("The tool starts more processes than it may.")
+            problem = LimitExceeded("The tool starts more processes than it may: ask it for less.")
         told = f"process: {fate.decode() or 'unknown'}; printed: {self._printed.decode('utf-8', 'replace')}"
         late = self._late() if isinstance(problem, DeadlineExceeded) else None
         return replace(failed(problem, self._limits, detail=told, answered=False), late=late)
@@ -241,7 +241,7 @@ class _Child:
         while True:
             left = deadline - clock.monotonic()
             if left <= 0:
-                raise DeadlineExceeded("The tool was ended at its deadline.")
+                raise DeadlineExceeded("The tool was ended at its deadline: ask it for less.")
             for end, _ in ready.poll(1000 * min(left, _TICK)):
                 if end != self._prints:
                     if self._read_answer():
@@ -257,11 +257,11 @@ class _Child:
         except ConnectionError:  # it died before it had read its request
             chunk = b""
         if not chunk:
-            raise ToolFailed("The tool's process ended without an answer.")
+            raise ToolFailed("The tool's process ended without an answer; the operator's log says more.")
         self._frame += chunk
         length = frame_bytes(self._frame)
         if max(length or 0, len(self._frame)) > most:
-            raise LimitExceeded("The tool's process answered more than it may.")
+            raise LimitExceeded("The tool's process answered more than it may: ask it for less.")
         return length is not None and len(self._frame) >= length
 
     def _read_prints(self) -> bool:
@@ -270,7 +270,7 @@ class _Child:
         self._printed_bytes += len(chunk)
         self._printed += chunk[: self._limits.audit_chars - len(self._printed)]
         if self._printed_bytes > self._limits.result_bytes:
-            raise LimitExceeded(f"The tool printed more than {self._limits.result_bytes} bytes.")
+            raise LimitExceeded(f"The tool printed more than {self._limits.result_bytes} bytes: ask it for less.")
         return bool(chunk)
 
     def _late(self) -> Outcome | None:

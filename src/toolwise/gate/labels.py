@@ -68,11 +68,11 @@ class Flow:
 
         For a pure tool, which brings nothing in and carries nothing out, what this process knows is enough.
         """
-        return self._known(_key(context), fresh=tool.effect is not Effect.PURE or tool.public) | context.labels
+        return self._known(context.run_key, fresh=tool.effect is not Effect.PURE or tool.public) | context.labels
 
     def add(self, context: CallContext, labels: Labels) -> None:
         """The run is given a text with these labels. Raises StorageUnavailable, and then it must not be given it."""
-        key = _key(context)
+        key = context.run_key
         before = self._known(key, fresh=False)
         if before | labels == before:
             return
@@ -96,10 +96,6 @@ class Flow:
             if len(self._runs) > self._most:
                 self._runs.popitem(last=False)
         return labels
-
-
-def _key(context: CallContext) -> str:
-    return f"{len(context.principal.id)}:{context.principal.id} {context.run_id}"
 
 
 class Boundary:

@@ -24,9 +24,9 @@ _COUNT_BYTES = 8  # for `total_bytes`
 _CODES = frozenset(leaf.code for leaf in LEAVES)
 # What the system refuses at a bound of the child, as a sentence.
 _REFUSED = {
-    errno.ENOMEM: "The tool needs more memory than it may use.",
-    errno.EMFILE: "The tool opens more files than it may.",
-    errno.EFBIG: "The tool writes a larger file to the disk than it may.",
+    errno.ENOMEM: "The tool needs more memory than it may use: ask it for less.",
+    errno.EMFILE: "The tool opens more files than it may: ask it for less.",
+    errno.EFBIG: "The tool writes a larger file to the disk than it may: ask it for less.",
 }
 
 
@@ -83,7 +83,7 @@ def most_frame_bytes(limits: Limits) -> int:
 
 def unpack(frame: bytes | bytearray) -> Outcome:
     """The outcome in a whole frame. Raises ToolFailed when it is not one that `pack` makes."""
-    unreadable = ToolFailed("The tool's process gave an answer that cannot be read.")
+    unreadable = ToolFailed("The tool's process gave an answer that cannot be read; the operator's log says more.")
     try:
         *told, total_bytes = frames.unpack(frame, 4)
     except frames.FrameError:

@@ -154,7 +154,10 @@ class _Bounds:
         if self._steps > self._limits.query_steps:
             self.met = LimitExceeded("The query takes too many steps: ask for less, or use an index.")
         elif self._clock.monotonic() >= self._deadline:
-            self.met = DeadlineExceeded(f"The query takes longer than {self._limits.query_seconds:g} seconds.")
+            seconds = self._limits.query_seconds
+            self.met = DeadlineExceeded(
+                f"The query takes longer than {seconds:g} seconds: ask for less, or use an index."
+            )
         return self.met is not None
 
     def counted(self, row: tuple[Value, ...]) -> tuple[Value, ...]:
