@@ -1,6 +1,7 @@
 """Budgets, rates, places and attempts: each bounds what may run, and says so."""
 
 import itertools
+import math
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -52,6 +53,17 @@ def test_cost_seconds_and_bytes_are_reserved_at_their_worst_and_settled_at_what_
         bench = Bench((paid,), settings={"budgets": Budgets(cap), "clock": clock()})
         codes = [bench.call({}).code for _ in range(10)]
         assert codes == ["ok"] * number + ["budget_exceeded"] * (10 - number)
+
+
+@pytest.mark.parametrize("amount", [math.nan, math.inf, -1.0])
+def test_no_declared_cost_and_no_cap_can_undo_a_budget(amount: float) -> None:
+    with pytest.raises(BadInput, match="cost"):
+        Registry([tool(lambda: "x", declared={"cost": amount})])
+    if amount != math.inf:
+        with pytest.raises(BadInput, match="run"):
+            Budgets(Cap(cost=amount))
+        with pytest.raises(BadInput, match="probe"):
+            Budgets(tools={"probe": Cap(calls=amount)})
 
 
 def test_a_call_that_never_began_costs_nothing() -> None:

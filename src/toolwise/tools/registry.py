@@ -84,8 +84,8 @@ def tool(
 class Registry(Mapping[str, Tool]):
     """The tools of one run, by name; never changes.
 
-    Raises BadInput when two tools have one name, when a name is no name, when a schema cannot be used safely, and when
-    a deadline is given that nobody could enforce.
+    Raises BadInput when two tools have one name, when a name is no name, when a schema cannot be used safely, when a
+    deadline is given that nobody could enforce, and a cost that no budget could count.
     """
 
     def __init__(self, tools: Iterable[Tool], limits: Limits = LIMITS) -> None:
@@ -94,6 +94,7 @@ class Registry(Mapping[str, Tool]):
         for each in tools:
             _check_name(each.name, limits)
             _check_deadline(each)
+            _check_cost(each)
             if each.name in by_name:
                 raise BadInput(f"two tools are named {quote(each.name)}: give one of them another name")
             try:
@@ -199,6 +200,11 @@ def _check_deadline(tool: Tool) -> None:
         raise BadInput(
             f"tool {quote(tool.name)}: what runs in this process cannot be ended; leave out bounded or seconds"
         )
+
+
+def _check_cost(tool: Tool) -> None:
+    if not 0 <= tool.cost < math.inf:
+        raise BadInput(f"tool {quote(tool.name)}: give its cost as a number that is not negative")
 
 
 def _nearest(name: str, names: Iterable[str]) -> list[str]:
