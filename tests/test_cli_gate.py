@@ -394,6 +394,18 @@ def test_a_hostile_text_in_the_log_steers_no_terminal(toolwise: Toolwise, gate: 
     assert shown.strip("\n").isprintable()
 
 
+def test_json_is_one_line_too_that_no_terminal_obeys(toolwise: Toolwise, gate: AskingGate, tmp_path: Path) -> None:
+    said = "\x9b31m \u202e \x7f \u3164"  # JSON leaves all of these as they are
+    gate.gate.audit.append(Line("r", "c", "ann", event="result", effect="write", detail=said))
+    done = toolwise("audit", "show", "--json")
+    assert told(done)["detail"] == said
+    assert done.out.strip().isprintable()
+    policy = file(tmp_path, "p.cedar", f'@id("{said}") permit (principal, action, resource);')
+    done = toolwise("policy", "check", str(policy), "--json")
+    assert said in jsonio.dumps(jsonio.loads(done.out.strip()))
+    assert done.out.strip().isprintable()
+
+
 def test_a_log_is_followed_until_it_is_interrupted(
     toolwise: Toolwise, gate: AskingGate, monkeypatch: pytest.MonkeyPatch
 ) -> None:

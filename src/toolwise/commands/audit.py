@@ -128,7 +128,7 @@ def _print(row: Row, as_json: bool) -> None:
     from toolwise.gate import audit_file
 
     if as_json:
-        print(audit_file.text(row), end="")
+        print_json(audit_file.as_json(row))
         return
     line = row.line
     fields = (line.event, line.code, line.tool, line.principal, line.run, line.call)

@@ -137,8 +137,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One line of canonical JSON."""
-    print(jsonio.dumps(value))
+    """One line of JSON, what a terminal would obey as an escape in it: its value is the same."""
+    say(jsonio.dumps(value))
 
 
 def watched(items: Iterable[T], name: str, total: int | None = None) -> Iterator[T]:
