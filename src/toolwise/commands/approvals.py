@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ from toolwise.commands.common import (
     StateOption,
     ask,
     at_a_terminal,
+    default_state,
     examples,
     opened,
     print_json,
@@ -39,19 +39,19 @@ IdArgument = Annotated[str, typer.Argument(help="The id of a question, as the li
 def default(context: typer.Context) -> None:
     """The calls that wait for a person: list, look, decide. Without a command: list."""
     if context.invoked_subcommand is None:
-        list_(os.environ.get("TOOLWISE_STATE") or DEFAULT_STATE)
+        list_(default_state())
 
 
 @app.command(
     "list",
     epilog=examples("toolwise approvals", "toolwise approvals list --state toolwise.db --json"),
 )
-def list_(state: StateOption = DEFAULT_STATE, as_json: JsonOption = False) -> None:
+def list_(where: StateOption = DEFAULT_STATE, as_json: JsonOption = False) -> None:
     """The questions that wait, those about one tool together. Nothing of a call is shown here: look at it first."""
     from toolwise.gate.approval_view import as_json as to_json
     from toolwise.gate.approval_view import by_tool
 
-    with desk(state) as (approvals, now):
+    with desk(where) as (approvals, now):
         waiting = approvals.pending()
     groups = by_tool(waiting)
     if as_json:
@@ -81,11 +81,11 @@ def list_(state: StateOption = DEFAULT_STATE, as_json: JsonOption = False) -> No
 
 
 @app.command("show", epilog=examples("toolwise approvals show 5f0c9a7be1d24c36"))
-def show_(id: IdArgument, state: StateOption = DEFAULT_STATE, as_json: JsonOption = False) -> None:
+def show_(id: IdArgument, where: StateOption = DEFAULT_STATE, as_json: JsonOption = False) -> None:
     """The whole call, with its length and its digest. Nothing is cut; what does not print is shown as an escape."""
     from toolwise.gate.approval_view import as_json as to_json
 
-    with desk(state) as (approvals, _):
+    with desk(where) as (approvals, _):
         asked = approvals.get(id)
     if as_json:
         print_json(to_json(asked, whole=True))
@@ -105,10 +105,10 @@ def approve(
     digest: Annotated[
         str | None, typer.Option(help="The digest of what was shown, instead of being shown it and asked.")
     ] = None,
-    state: StateOption = DEFAULT_STATE,
+    where: StateOption = DEFAULT_STATE,
 ) -> None:
     """Let exactly this call run, once. At a terminal the whole call is shown and the decision asked for."""
-    with desk(state) as (approvals, _):
+    with desk(where) as (approvals, _):
         seen = digest or _looked_at(approvals, id)
         _decide(approvals, id, "approved", by, seen)
 
@@ -117,10 +117,10 @@ def approve(
 def reject(
     ids: Annotated[list[str], typer.Argument(help="The ids of questions, as the list shows them.")],
     by: ByOption,
-    state: StateOption = DEFAULT_STATE,
+    where: StateOption = DEFAULT_STATE,
 ) -> None:
     """Say no, to several questions at once if need be: each of these calls is denied from then on."""
-    with desk(state) as (approvals, _):
+    with desk(where) as (approvals, _):
         for id in ids:
             _decide(approvals, id, "rejected", by, approvals.get(id).digest)
 
@@ -140,14 +140,14 @@ def serve(
     tokens: Annotated[
         Path | None, typer.Option(help="A file with a token for each person, in the same order, one a line.")
     ] = None,
-    state: StateOption = DEFAULT_STATE,
+    where: StateOption = DEFAULT_STATE,
 ) -> None:
     """Answer over HTTP on this machine: a page for people, JSON for programs.
 
     Whoever has a person's token is that person. Each token is printed once, in the address of the page. To let others
     in, put a server with TLS in front.
     """
-    with desk(state) as (approvals, _):
+    with desk(where) as (approvals, _):
         try:
             from toolwise.serve.approvals import approvals_app, new_token
             from toolwise.serve.door import bound, run
@@ -165,15 +165,15 @@ def serve(
 
 
 @contextmanager
-def desk(state: str) -> Iterator[tuple[Approvals, float]]:
+def desk(where: str) -> Iterator[tuple[Approvals, float]]:
     """The questions in a state, and what time it is."""
     from toolwise.core.clock import SystemClock
     from toolwise.gate.approval import Approvals
     from toolwise.gate.audit import Audit
 
     clock = SystemClock()
-    with opened(state) as log:
-        yield Approvals(log, Audit(log), clock), clock.now().timestamp()
+    with opened(where) as state:
+        yield Approvals(state, Audit(state), clock), clock.now().timestamp()
 
 
 def _present(asked: Approval) -> None:

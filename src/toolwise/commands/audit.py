@@ -49,7 +49,7 @@ def show_(
     ] = None,
     last: Annotated[int, typer.Option(min=0, help="The last so many lines; 0 is all of them.")] = 20,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with the lines that come.")] = False,
-    state: StateOption = DEFAULT_STATE,
+    where: StateOption = DEFAULT_STATE,
     as_json: JsonOption = False,
 ) -> None:
     """The last lines of the log: number, time, event, code, tool, principal, run, call, what decided, arguments.
@@ -63,13 +63,13 @@ def show_(
     equal = {"run": run, "call": call, "principal": principal, "tool": tool, "code": code, "event": event}
     moment = None if since is None else view.moment(since, clock)
     wanted = view.Filter({name: value for name, value in equal.items() if value is not None}, moment)
-    with opened(state) as log:
+    with opened(where) as state:
         after = 0
-        for row in view.last(log, wanted, last) if last else view.behind(log, wanted):
+        for row in view.last(state, wanted, last) if last else view.behind(state, wanted):
             _print(row, as_json)
             after = row.sequence
         if follow:
-            for row in view.follow(log, wanted, after, clock):
+            for row in view.follow(state, wanted, after, clock):
                 _print(row, as_json)
                 sys.stdout.flush()
 
@@ -84,7 +84,7 @@ def show_(
 def verify(
     file: Annotated[Path | None, typer.Argument(help="An exported log instead of the state's own.")] = None,
     head: Annotated[str, typer.Option(help="A head that was noted earlier; the log must still hold it.")] = "",
-    state: StateOption = DEFAULT_STATE,
+    where: StateOption = DEFAULT_STATE,
     as_json: JsonOption = False,
 ) -> None:
     """Follow the chain of hashes and print its head: note it elsewhere. Exits with 1 if the chain is broken."""
@@ -97,8 +97,8 @@ def verify(
         if file is not None:
             last = follow_chain(watched(audit_file.read(file), "lines"), head)
         else:
-            with opened(state) as log:
-                last = follow_chain(watched(read_rows(log), "lines", last_sequence(log)), head)
+            with opened(where) as state:
+                last = follow_chain(watched(read_rows(state), "lines", last_sequence(state)), head)
     except Corrupt as broken:
         raise typer.Exit(complain(str(broken), broken.code, 1)) from None
     if as_json:
@@ -113,14 +113,14 @@ def verify(
 @app.command(epilog=examples("toolwise audit export audit.jsonl", "toolwise audit verify audit.jsonl"))
 def export(
     file: Annotated[Path, typer.Argument(help="The file to write; a file of that name is replaced.")],
-    state: StateOption = DEFAULT_STATE,
+    where: StateOption = DEFAULT_STATE,
 ) -> None:
     """Write every line with its number and hash as JSON lines, as it stands: `audit verify` checks the file as well."""
     from toolwise.gate import audit_file
     from toolwise.gate.audit import last_sequence, read_rows
 
-    with opened(state) as log:
-        count = audit_file.write(file, watched(read_rows(log), "lines", last_sequence(log)))
+    with opened(where) as state:
+        count = audit_file.write(file, watched(read_rows(state), "lines", last_sequence(state)))
     say(f"{count} lines are in {file}.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DEFAULT_STATE = "toolwise.db"
+_STATE_VARIABLE = "TOOLWISE_STATE"
 _COPIED = ("id", "key", "hash")  # columns
 _WIDE = 10_000  # characters of a line that a program reads
 
@@ -32,7 +34,7 @@ StateOption = Annotated[
     str,
     typer.Option(
         "--state",
-        envvar="TOOLWISE_STATE",
+        envvar=_STATE_VARIABLE,
         help="The gate's state: a file, or postgresql+psycopg://user@host/database; else TOOLWISE_STATE.",
     ),
 ]
@@ -47,6 +49,11 @@ ToolsOption = Annotated[
 def examples(*lines: str) -> str:
     """Examples below a command's help, one a line."""
     return "\n\n".join(["Examples:", *lines])
+
+
+def default_state() -> str:
+    """Where the state is for a group that was given no command, and so no option."""
+    return os.environ.get(_STATE_VARIABLE) or DEFAULT_STATE
 
 
 @contextmanager

@@ -41,11 +41,11 @@ NeededTools = Annotated[str, typer.Option("--tools", help=TOOLS_HELP)]
 @app.command(
     "list", epilog=examples("toolwise definitions list", "toolwise definitions list --tools mytools.py --json")
 )
-def list_(tools: ToolsOption = None, state: StateOption = DEFAULT_STATE, as_json: JsonOption = False) -> None:
+def list_(tools: ToolsOption = None, where: StateOption = DEFAULT_STATE, as_json: JsonOption = False) -> None:
     """The pinned definitions; with --tools also whether each tool is still the approved one."""
     known = registry(tools)
-    with opened(state) as log:
-        pins = {pin.name: pin for pin in pinned(log).pins()}
+    with opened(where) as state:
+        pins = {pin.name: pin for pin in pinned(state).pins()}
     rows = [(name, _standing(name, pins.get(name), known), pins.get(name)) for name in sorted({*pins, *(known or ())})]
     if as_json:
         now = {name: known.hash_of(name) for name in known} if known else {}
@@ -65,10 +65,10 @@ def list_(tools: ToolsOption = None, state: StateOption = DEFAULT_STATE, as_json
 
 
 @app.command("show", epilog=examples("toolwise definitions show send"))
-def show_(name: NameArgument, state: StateOption = DEFAULT_STATE, as_json: JsonOption = False) -> None:
+def show_(name: NameArgument, where: StateOption = DEFAULT_STATE, as_json: JsonOption = False) -> None:
     """The whole definition that was approved. What does not print, or cannot be seen, is shown as an escape."""
-    with opened(state) as log:
-        pin = next((pin for pin in pinned(log).pins() if pin.name == name), None)
+    with opened(where) as state:
+        pin = next((pin for pin in pinned(state).pins() if pin.name == name), None)
     if pin is None:
         raise BadInput("No definition of this tool is pinned; `toolwise definitions list` shows those that are.")
     if as_json:
@@ -80,11 +80,11 @@ def show_(name: NameArgument, state: StateOption = DEFAULT_STATE, as_json: JsonO
 
 
 @app.command(epilog=examples("toolwise definitions diff --tools mytools.py"))
-def diff(tools: NeededTools, state: StateOption = DEFAULT_STATE) -> None:
+def diff(tools: NeededTools, where: StateOption = DEFAULT_STATE) -> None:
     """What has changed since the tools were approved, line by line. Exits with 1 if anything has."""
     known = named(tools)
-    with opened(state) as log:
-        differences = {name: pinned(log).difference(tool) for name, tool in known.items()}
+    with opened(where) as state:
+        differences = {name: pinned(state).difference(tool) for name, tool in known.items()}
     changed = {name: text for name, text in differences.items() if text}
     for name, text in changed.items():
         say(f"{name}, now with the hash {known.hash_of(name)}:")
@@ -107,13 +107,13 @@ def approve(
     hash: Annotated[
         str | None, typer.Option(help="The hash of the definition, instead of being shown it and asked.")
     ] = None,
-    state: StateOption = DEFAULT_STATE,
+    where: StateOption = DEFAULT_STATE,
 ) -> None:
     """Pin a tool as it is now. At a terminal the whole definition and what changed are shown before it is asked for."""
     known = named(tools)
     tool = known.resolve(name)
-    with opened(state) as log:
-        pins = pinned(log)
+    with opened(where) as state:
+        pins = pinned(state)
         if hash is None:
             _look(pins, name, known)
         elif hash != known.hash_of(name):
@@ -122,11 +122,11 @@ def approve(
     say(f"{pin.name}: approved by {pin.approved_by}, hash {pin.hash}.")
 
 
-def pinned(log: State) -> Definitions:
+def pinned(state: State) -> Definitions:
     """The pinned definitions of a state."""
     from toolwise.gate.definitions import Definitions
 
-    return Definitions(log)
+    return Definitions(state)
 
 
 def _look(pins: Definitions, name: str, known: Registry) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +14,7 @@ from toolwise.commands.common import (
     StateOption,
     ask,
     at_a_terminal,
+    default_state,
     examples,
     opened,
     print_json,
@@ -49,7 +49,7 @@ class End(StrEnum):
 def default(context: typer.Context) -> None:
     """Calls with an effect, and those of which nobody knows whether they had it. Without a command: list."""
     if context.invoked_subcommand is None:
-        list_(where=os.environ.get("TOOLWISE_STATE") or DEFAULT_STATE)
+        list_(where=default_state())
 
 
 @app.command(

@@ -86,7 +86,7 @@ def compare(
     new: Annotated[Path, typer.Argument(help="The policy that may replace it.")],
     calls: CallsOption = None,
     tools: ToolsOption = None,
-    state: StateOption = DEFAULT_STATE,
+    where: StateOption = DEFAULT_STATE,
     as_json: JsonOption = False,
 ) -> None:
     """Run two policies over recorded calls: what would become allowed, denied, asked about?
@@ -105,8 +105,8 @@ def compare(
     if calls is not None:
         found = run(*policies, described_calls(watched(json_lines(calls), "lines"), known))
     else:
-        with opened(state) as log:
-            rows = watched(read_rows(log), "lines", last_sequence(log))
+        with opened(where) as state:
+            rows = watched(read_rows(state), "lines", last_sequence(state))
             found = run(*policies, logged_calls((row.line for row in rows), known))
     if as_json:
         print_json(_compared_json(found))
