@@ -1,5 +1,7 @@
 """What a run has read stays with it, and decides what it may still do."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,9 +10,9 @@ import pytest
 from gate_bench import ANN, TEXT, Bench, tool
 
 from toolwise.core.types import Call, CallContext, Confidentiality, Effect, Integrity, Labels, Principal, Result, Tool
-from toolwise.gate.labels import Boundary, labels_of, read, written
+from toolwise.gate.labels import Boundary, Flow, labels_of, read, written
 from toolwise.gate.policy import DEFAULT, FLOW, CedarPolicy
-from toolwise.gate.state import open_state
+from toolwise.gate.state import Sql, SqliteState, open_state
 
 UNTRUSTED = Labels(Integrity.UNTRUSTED)
 PRIVATE = Labels(Integrity.TRUSTED, Confidentiality.PRIVATE)
@@ -139,6 +141,29 @@ def test_labels_of_one_user_are_not_anothers() -> None:
     bench.call({"q": "news"}, "search")
     eve = CallContext(Principal("eve"), ANN.run_id)
     assert bench.call({"q": "x"}, "send_email", eve).ok
+
+
+class Overtaken(SqliteState):
+    """Behind its first commit somebody else commits, before anybody else does anything."""
+
+    then: Callable[[], None] | None = None
+
+    @contextmanager
+    def transaction(self, *, durable: bool = True) -> Iterator[Sql]:
+        with super().transaction(durable=durable) as sql:
+            yield sql
+        then, self.then = self.then, None
+        if then is not None:
+            then()
+
+
+def test_two_results_at_once_leave_the_labels_of_both() -> None:
+    state = Overtaken(":memory:")
+    flow = Flow(state)
+    flow.of(ANN, tool(dict))
+    state.then = lambda: flow.add(ANN, PRIVATE)
+    flow.add(ANN, UNTRUSTED)
+    assert flow.of(ANN, tool(dict)) == BOTH, "a pure tool is decided about by what is known here"
 
 
 def test_untrusted_text_stands_between_marks_that_it_cannot_forge() -> None:

@@ -230,6 +230,20 @@ def test_a_policy_is_given_what_its_rules_read_and_decides_as_if_it_were_given_a
                     assert policy.decide(ANN, asked, arguments, labels) == whole.decide(ANN, asked, arguments, labels)
 
 
+class Forgetful(dict[Any, Any]):
+    """Another thread makes room behind whatever is put in."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, value)
+        self.clear()
+
+
+def test_a_decision_that_another_thread_forgets_is_made_all_the_same() -> None:
+    policy = CedarPolicy.from_text(PERMIT_ALL)
+    policy._known = Forgetful()
+    assert policy.decide(ANN, tool(), {}, Labels()).verdict == "allow"
+
+
 def test_a_decision_that_is_known_is_one_users_and_one_tools_own() -> None:
     policy = CedarPolicy.from_text('permit (principal == User::"ann", action, resource == Tool::"send");')
     eve = Principal("eve")

@@ -9,8 +9,7 @@ writes from then on may have been caused by what it read, so the policy sees the
 `Flow` keeps them in memory and in the state, so that a restart does not wash a run clean.
 
 Not covered: which part of the arguments comes from which result: a run is untrusted as a whole. A pure tool repeats
-what it is given, so its result is no better than its arguments; joined with the run it is never believed more.
-"""
+what it """
 
 from __future__ import annotations
 
@@ -80,8 +79,8 @@ class Flow:
             known = sql(_GET, (key,))
             worse = labels | (read(known[0][0]) if known else Labels())
             sql(_PUT, (key, written(worse)))
-        with self._lock:
-            self._runs[key] = worse
+        with self._lock:  # somebody else may have added more since
+            self._runs[key] = worse | self._runs.get(key, Labels())
 
     def _known(self, key: str, *, fresh: bool) -> Labels:
         with self._lock:

@@ -132,11 +132,12 @@ class CedarPolicy:
         if not self._reads <= _OF_LABELS:
             return self._decide(principal, tool, seen(arguments, labels, self._reads))
         key = (principal, tool.name, tool.effect, tool.public, labels)
-        if key not in self._known:
+        decision = self._known.get(key)
+        if decision is None:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
-            self._known[key] = self._decide(principal, tool, seen(arguments, labels, self._reads))
-        return self._known[key]
+            decision = self._known[key] = self._decide(principal, tool, seen(arguments, labels, self._reads))
+        return decision
 
     def _decide(self, principal: Principal, tool: Tool, context: Mapping[str, Any]) -> Decision:
         assert self._policies is not None
