@@ -2,14 +2,17 @@
 
 import os
 import signal
-import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import pytest
 from children import Child
 from postgres_server import Server
 
 from toolwise.core.errors import BadInput, Conflict, StorageUnavailable
-from toolwise.gate.state import State, open_state
+from toolwise.gate.self_check import self_check
+from toolwise.gate.state import Sql, SqliteState, State, open_state
 
 
 def table(state: State) -> None:
@@ -22,52 +25,58 @@ def put(state: State, name: str, number: int) -> None:
         sql("INSERT INTO things VALUES (?, ?)", (name, number))
 
 
-def test_what_was_written_is_there_for_everybody_and_what_failed_for_nobody(where: str) -> None:
-    state, other = open_state(where), open_state(where)
-    table(state)
-    put(state, "né", 2**62)
-    with pytest.raises(Conflict), state.transaction() as sql:
-        sql("INSERT INTO things VALUES ('b', 1)")
-        assert sql("SELECT COUNT(*) FROM things") == [(2,)]
-        assert other.read("SELECT COUNT(*) FROM things") == [(1,)]
-        raise Conflict("no")
-    for each in (state, other):
-        assert each.read("SELECT * FROM things") == [("né", 2**62)]
-        each.close()
+def test_every_engine_of_ours_keeps_what_the_gate_relies_on(where: str) -> None:
+    assert len(self_check(lambda: open_state(where))) == 7
+    with closing(open_state(where)) as state, pytest.raises(StorageUnavailable):
+        state.read("SELECT * FROM self_check")
 
 
-def test_an_error_of_the_engine_is_ours_and_passes(state: State) -> None:
-    table(state)
-    put(state, "a", 1)
-    with pytest.raises(StorageUnavailable):
-        put(state, "a", 2)
-    with pytest.raises(StorageUnavailable):
-        state.read("SELECT nothing FROM nowhere")
-    with pytest.raises(StorageUnavailable):
-        put(state, "\ud800", 2)
-    put(state, "b", 2)
-    assert state.read("SELECT number FROM things ORDER BY name") == [(1,), (2,)]
+class Keeps(SqliteState):
+    """What failed stays."""
+
+    @contextmanager
+    def transaction(self, *, durable: bool = True) -> Iterator[Sql]:
+        with super().transaction(durable=durable) as sql:
+            try:
+                yield sql
+            except (Conflict, KeyboardInterrupt) as error:
+                failed = error
+            else:
+                return
+        raise failed
 
 
-def test_transactions_that_write_exclude_each_other(where: str) -> None:
-    states = [open_state(where) for _ in range(2)]
-    table(states[0])
-    put(states[0], "a", 0)
+class Tells(SqliteState):
+    """Its errors are the engine's."""
 
-    def count(state: State) -> None:
-        for _ in range(10):
-            with state.transaction(durable=False) as sql:
-                ((number,),) = sql("SELECT number FROM things")
-                sql("UPDATE things SET number = ?", (number + 1,))
+    def read(self, statement: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        return self.connection.execute(statement, values).fetchall()
 
-    threads = [threading.Thread(target=count, args=(states[number % 2],)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert states[0].read("SELECT number FROM things") == [(80,)]
-    for state in states:
-        state.close()
+
+class Overlaps(SqliteState):
+    """Every statement is a transaction of its own."""
+
+    @contextmanager
+    def transaction(self, *, durable: bool = True) -> Iterator[Sql]:
+        yield self._run
+
+
+@pytest.mark.parametrize(
+    ("engine", "broken"),
+    [
+        (Keeps, "what failed is there for nobody"),
+        (Tells, "an error of the engine"),
+        (Overlaps, "what is not committed is seen by nobody else"),
+    ],
+)
+def test_an_engine_that_breaks_a_promise_is_found(engine: type[SqliteState], broken: str, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=broken):
+        self_check(lambda: engine(tmp_path / "state.db"))
+
+
+def test_a_state_that_each_opens_for_itself_is_shared_with_nobody() -> None:
+    with pytest.raises(AssertionError, match="what was written is there for everybody"):
+        self_check(lambda: open_state(":memory:"))
 
 
 def test_a_forked_copy_is_refused_and_does_its_owner_no_harm(state: State) -> None:
