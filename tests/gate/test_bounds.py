@@ -197,6 +197,20 @@ def test_a_plain_write_is_never_tried_again() -> None:
     assert len(calls.told) == 1
 
 
+@pytest.mark.case("E9")
+@pytest.mark.parametrize("error", [ConnectionResetError("lost"), TimeoutError("no answer")])
+@pytest.mark.parametrize("bounded", [True, False])
+def test_a_plain_write_that_lost_its_connection_is_not_said_to_be_worth_another_try(
+    error: Exception, bounded: bool
+) -> None:
+    calls = Flaky(failures=1, error=error)
+    bench = Bench((tool(lambda: calls(None), effect=Effect.WRITE, bounded=bounded),))  # type: ignore[arg-type]
+    results = [bench.gate.execute(Call("c", "probe", {}), ANN) for _ in range(2)]
+    assert [result.code for result in results] == ["outcome_unknown"] * 2
+    assert [record.state for record in bench.gate.ledger.records()] == ["unknown"]
+    assert bench.events == [("intent", ""), ("result", "outcome_unknown"), ("refused", "outcome_unknown")]
+
+
 @pytest.mark.case("E8")
 def test_a_failure_that_will_not_pass_is_not_tried_again() -> None:
     for error in (ToolFailed("no"), ValueError("no"), PermissionError("no")):

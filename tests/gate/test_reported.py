@@ -92,7 +92,7 @@ def test_an_effect_that_then_raises_is_not_repeated_by_asking_again(tmp_path: Pa
 
     bench = Bench((tool(acts, effect=Effect.WRITE),))
     codes = [bench.gate.execute(Call("c", "probe", {}), ANN).code for _ in range(3)]
-    assert codes == ["tool_unavailable"] * 3
+    assert codes == ["outcome_unknown"] * 3
     assert count(tmp_path / "effects") == 1
 
 

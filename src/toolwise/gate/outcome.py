@@ -1,7 +1,8 @@
 """Call a tool's function once and turn whatever it does into one bounded value.
 
 Covers: results that are no text and no finite JSON, exceptions (their text stays in `detail`, which only operators
-read), exits, memory errors, results of any size. Not covered: a function that does not end; that is `isolate`'s part.
+read), exits, memory errors, results of any size. Not covered: a function that does not end (that is `isolate`'s part);
+an effect behind which a function raises something of its own: it is taken for its word that it failed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolwise.core import jsonio
-from toolwise.core.errors import LEAVES, LimitExceeded, ResultInvalid, ToolFailed, ToolUnavailable, ToolwiseError
+from toolwise.core.errors import (
+    LEAVES,
+    LimitExceeded,
+    OutcomeUnknown,
+    ResultInvalid,
+    ToolFailed,
+    ToolUnavailable,
+    ToolwiseError,
+)
 from toolwise.core.limits import Limits
 from toolwise.core.types import Tool, ToolContext
 from toolwise.gate import frames
@@ -59,7 +68,7 @@ def attempt(tool: Tool, arguments: Mapping[str, Any], context: ToolContext, limi
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001  a tool may raise anything; the model gets a code
-        return failed(_as_ours(error), limits, detail=traceback.format_exc())
+        return failed(_as_ours(error, tool), limits, detail=traceback.format_exc())
 
 
 def failed(error: ToolwiseError, limits: Limits, *, detail: str = "", answered: bool = True) -> Outcome:
@@ -103,10 +112,12 @@ def _kept(value: Any, limits: Limits) -> Outcome:
     return Outcome("ok", data[: limits.result_bytes].decode("utf-8", "ignore"), len(data))
 
 
-def _as_ours(error: BaseException) -> ToolwiseError:
+def _as_ours(error: BaseException, tool: Tool) -> ToolwiseError:
     if isinstance(error, ToolwiseError) and error.code in _CODES:
         return error
     if isinstance(error, ConnectionError | TimeoutError):
+        if not tool.repeatable:
+            return OutcomeUnknown("The connection was lost, and it may have had its effect: do not repeat it.")
         return ToolUnavailable("What the tool depends on does not answer; try again later.")
     refused = errno.ENOMEM if isinstance(error, MemoryError) else error.errno if isinstance(error, OSError) else None
     if refused in _REFUSED:
