@@ -4,6 +4,7 @@ import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from gate_bench import ANN, TEXT, Bench, count, counter, tool
@@ -18,6 +19,15 @@ from toolwise.core.types import (
 )
 from toolwise.gate.budget import Budgets, Cap
 from toolwise.gate.outcome import Outcome
+from toolwise.gate.policy import Decision
+
+
+class Changing:
+    version = "1"
+    verdict: Any = "allow"
+
+    def decide(self, *asked: Any) -> Decision:
+        return Decision(self.verdict, "test")
 
 
 @pytest.mark.case("E2")
@@ -30,6 +40,15 @@ def test_one_id_runs_once_gets_its_result_again_and_cannot_be_used_for_another_c
     assert other.code == "conflict"
     assert len(bench.ran) == 1
     assert bench.events == [("intent", ""), ("result", "ok"), ("replayed", "ok"), ("refused", "conflict")]
+
+
+@pytest.mark.parametrize("effect", Effect)
+def test_a_call_that_ran_is_not_said_to_be_denied_when_the_policy_has_changed(effect: Effect) -> None:
+    bench = Bench((tool(lambda: "done", effect=effect),), policy := Changing())
+    first = bench.gate.execute(Call("c", "probe", {}), ANN)
+    policy.verdict = "deny"
+    assert bench.gate.execute(Call("c", "probe", {}), ANN) == first
+    assert bench.gate.execute(Call("d", "probe", {}), ANN).code == "denied"
 
 
 @pytest.mark.case("E3")

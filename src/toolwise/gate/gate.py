@@ -192,7 +192,10 @@ class Gate:
         return line, Checked(context, tool, arguments, shown, secrets, entry)
 
     def _authorised(self, line: Line, checked: Checked) -> tuple[Line, Decision]:
-        """The line with what decided and what the model had read, and the decision, which is no denial."""
+        """The line with what decided and what the model had read, and the decision.
+
+        A denial waits until the ledger was asked: of a call that ran before, it would say that nothing had happened.
+        """
 
         def said(by: str) -> str:  # a rule that fails quotes what it failed over
             return jsonio.printable(blanked(by, checked.secrets), self.limits.message_chars)
@@ -206,7 +209,7 @@ class Gate:
         return line._replace(policy=decision.policy, labels=written(labels)), decision
 
     def _confirmed(self, line: Line, checked: Checked, decision: Decision) -> Approval | None:
-        """The approval of a person, where the policy asks for one."""
+        """The approval of a person, where the policy asks for one. Raises Denied where it does not allow the call."""
         if decision.verdict == "ask":
             tool = checked.tool
             text = view(tool.name, tool.effect.value, line.principal, checked.shown, self.limits)
