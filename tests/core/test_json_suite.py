@@ -1,6 +1,6 @@
 """The public conformance files for JSON parsers (nst/JSONTestSuite), read where they lie: they are not ours to copy.
 
-    TOOLWISE_JSONTESTSUITE=path/to/jsontestsuite.tar.gz scripts/check tests/core/test_json_suite.py
+TOOLWISE_JSONTESTSUITE=path/to/jsontestsuite.tar.gz scripts/check tests/core/test_json_suite.py
 """
 
 import os
