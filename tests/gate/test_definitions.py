@@ -56,6 +56,15 @@ def test_a_tool_that_changed_since_it_was_approved_is_suspended_until_a_person_h
     assert bench(ADD, state).call({"to": "4"}, "add").code == "definition_changed"
 
 
+def test_the_audit_log_has_who_pinned_which_definition_and_when(tmp_path: Path) -> None:
+    state = open_state(tmp_path / "state.db")
+    gate = bench(ADD, state)
+    pin = Definitions(state, CLOCK).approve(ADD, "Ann\n")
+    said = [(line.event, line.tool, line.digest, line.detail, line.wall) for line in gate.lines]
+    assert said == [("pinned", "add", pin.hash, by, pin.wall) for by in ("by first use", "by Ann\\n")]
+    assert gate.audit.verify() is not None
+
+
 @pytest.mark.case("H2")
 def test_what_nobody_approved_waits_where_the_first_sight_is_not_trusted() -> None:
     state = open_state(":memory:")

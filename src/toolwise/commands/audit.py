@@ -23,7 +23,7 @@ from toolwise.console import complain
 if TYPE_CHECKING:
     from toolwise.gate.audit import Row
 
-_BY_PEOPLE = ("approved", "rejected", "resolved")  # their details say who
+_BY_PEOPLE = ("approved", "rejected", "resolved", "pinned")  # their details say who
 
 app = typer.Typer(help="What happened, and whether the record of it was touched.", no_args_is_help=True)
 

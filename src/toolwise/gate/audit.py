@@ -8,6 +8,7 @@
     replayed  its stored result was given again; nothing ran
     approved  a person decided, `detail` names who; likewise `rejected`
     resolved  an operator said what became of a call whose outcome was unknown
+    pinned    a tool's definition is the approved one from now on, `digest` is its hash; a line of no call
 
 Lines are ordered by `sequence`; wall time is for people. `hash` is SHA-256 over the hash of the line before and every
 field of this one: whoever changes, removes or inserts a line breaks the chain from there on, and whoever rewrites the
@@ -36,7 +37,9 @@ from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Effect
 from toolwise.gate.state import Sql, State
 
-Event = Literal["intent", "retried", "result", "late", "refused", "replayed", "approved", "rejected", "resolved"]
+Event = Literal[
+    "intent", "retried", "result", "late", "refused", "replayed", "approved", "rejected", "resolved", "pinned"
+]
 
 START = "0" * 64  # what the first line is chained to
 

@@ -2,7 +2,8 @@
 
 A tool that was never seen is pinned when the gate is made (`trust="first"`), or waits until a person has approved it
 (`trust="approved"`). A tool whose definition is another than the pinned one is suspended, and every call of it is
-`definition_changed`, until a person has seen the difference and approved the new one: `toolwise definitions`.
+`definition_changed`, until a person has seen the difference and approved the new one: `toolwise definitions`. A pin and
+its line in the audit log, `pinned`, are one transaction.
 
 Worth its trouble for tools whose definitions come from elsewhere (servers, files); a program's own tools change only
 with the program. Not covered: what the tool's code does, which no hash of its words can pin.
@@ -18,8 +19,10 @@ from typing import Literal
 from toolwise.core import jsonio
 from toolwise.core.clock import Clock, SystemClock
 from toolwise.core.errors import BadInput, DefinitionChanged
+from toolwise.core.limits import LIMITS
 from toolwise.core.types import Tool
-from toolwise.gate.state import State
+from toolwise.gate.audit import Audit, Line
+from toolwise.gate.state import Sql, State
 from toolwise.tools.registry import definition, definition_hash
 
 _CLOCK = SystemClock()
@@ -46,6 +49,7 @@ class Definitions:
 
     def __init__(self, state: State, clock: Clock = _CLOCK, *, trust: Literal["first", "approved"] = "first") -> None:
         self._state = state
+        self._audit = Audit(state)
         self._clock = clock
         self._trust = trust
         with state.transaction() as sql:
@@ -69,11 +73,25 @@ class Definitions:
 
     def approve(self, tool: Tool, by: str) -> Pin:
         """Pin the tool as it is now."""
-        if not by:
+        if not 0 < len(by) <= LIMITS.id_chars:
             raise BadInput("Say who approves the definition.")
         pin = Pin(tool.name, definition_hash(tool), readable(tool), by, self._clock.now().isoformat())
-        with self._state.transaction() as sql:
+        line = Line(
+            run="",
+            call="",
+            principal="",
+            event="pinned",
+            tool=pin.name,
+            effect=tool.effect.value,
+            digest=pin.hash,
+            detail=f"by {jsonio.printable(by)}",
+            wall=pin.wall,
+        )
+
+        def also(sql: Sql) -> None:
             sql(_PUT, (pin.name, pin.hash, pin.text, pin.approved_by, pin.wall))
+
+        self._audit.append(line, also, durable=True)
         return pin
 
     def pins(self) -> list[Pin]:
