@@ -131,6 +131,15 @@ def test_what_a_forked_copy_commits_through_a_state_of_its_own_stays_whoever_clo
     assert open_state(where).read("SELECT name FROM things ORDER BY name") == [("copy",), ("parent",)]
 
 
+def test_a_new_file_is_its_owners_alone_and_one_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    for mode in (0o600, 0o640):
+        with closing(open_state(path)) as state, state.transaction() as sql:
+            sql("CREATE TABLE IF NOT EXISTS results (x TEXT)")
+            assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {mode}, "beside it stands its log"
+        path.chmod(0o640)
+
+
 def test_sixteen_processes_open_a_place_that_is_new_to_all_of_them(where: str) -> None:
     def opens() -> int:
         state = open_state(where)

@@ -1,6 +1,7 @@
 """The database in which the gate's durable parts keep what must outlive a process: one seam, two engines.
 
-`open_state("toolwise.db")` is an SQLite file (write-ahead log), for the processes of one machine;
+`open_state("toolwise.db")` is an SQLite file (write-ahead log), for the processes of one machine, and its owner's alone
+where it is new;
 `open_state("postgresql+psycopg://...")` a PostgreSQL server through SQLAlchemy, for several machines;
 `open_state(":memory:")` is forgotten with the process. Every part writes the same SQL, with `?` for a value, in types
 that both engines know, inside one transaction at a time:
@@ -77,6 +78,9 @@ class SqliteState:
         self._lock = threading.RLock()
         self._process = os.getpid()
         with _storage():
+            if str(path) != ":memory:":
+                with suppress(FileExistsError):  # a new one holds results that not everybody may read
+                    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             self.connection = sqlite3.connect(
                 path, timeout=_WAIT_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
             )
