@@ -89,7 +89,7 @@ class Budgets:
         for name, caps in {"a run": self._run, "a principal": self._principal, **self._tools}.items():
             if not all(cap is None or cap >= 0 for cap in caps):
                 raise BadInput(f"The caps of {name} have to be numbers that are not negative.")
-        self._counts: Counts = Counted(limits) if state is None else Stored(state)
+        self._counts: Counts = MemoryCounts(limits) if state is None else StateCounts(state)
 
     def reserve(self, context: CallContext, tool: Tool, most: Amount) -> Reservation:
         """Take the most that one attempt may use. Raises BudgetExceeded, and then takes nothing."""
@@ -156,7 +156,7 @@ def _settled(draw: Draw, used: float) -> float:
     return min(max(used + draw.amount, 0.0), max(used, draw.cap))
 
 
-class Counted:
+class MemoryCounts:
     """In memory."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
@@ -191,7 +191,7 @@ _PUT = """INSERT INTO budgets (scope, unit, used) VALUES (?, ?, ?)
     ON CONFLICT (scope, unit) DO UPDATE SET used = excluded.used"""
 
 
-class Stored:
+class StateCounts:
     """In a state that several processes share."""
 
     def __init__(self, state: State) -> None:

@@ -68,8 +68,8 @@ class Gate:
     """Runs the tools of `registry` for those whom `policy` allows (None: nobody). Threads may share a gate.
 
     `state` holds the audit log, the ledger of calls with an effect, approvals and labels; processes that share it share
-    them all. `definitions` pins tools whose descriptions come from elsewhere. `close`, or the end of a `with` block,
-    ends the tools' processes.
+    them all. `definitions` pins tools whose descriptions come from elsewhere. `approvals`, `ledger` and `audit` are for
+    people who decide and look. `close`, or the end of a `with` block, ends the tools' processes.
     """
 
     def __init__(
