@@ -1,7 +1,8 @@
 """How often a tool may be called, on the package `limits`: `Rates({"search": "10/minute"})`.
 
 A rate is one that `limits` reads (`5/second`, `100/hour;10/minute`), counted for every principal in a moving window.
-`storage` is an address of that package: `memory://` for one process, `redis://host:port` for several machines.
+`storage` is an address of that package: `memory://` for one process, `redis://host:port` for several machines
+(`pip install 'toolwise[redis]'`).
 
 Not covered: waiting for a free place; a call over the rate is refused and says so. A server of counts that does not
 answer refuses every call that it counts.
@@ -30,7 +31,10 @@ class Rates:
             self._rates = {name: limits.parse_many(rate) for name, rate in rates.items()}
             self._counts = MovingWindowRateLimiter(storage_from_string(storage))
         except (ValueError, limits.errors.ConfigurationError) as error:
-            raise BadInput('Give a rate as "10/minute" and its storage as memory:// or redis://host:port.') from error
+            raise BadInput(
+                'Give a rate as "10/minute" and its storage as memory:// or redis://host:port; the latter needs the extra '
+                "`redis`: pip install 'toolwise[redis]'."
+            ) from error
 
     def hit(self, principal: Principal, tool: Tool) -> None:
         """Count one call. Raises LimitExceeded when it comes too soon, StorageUnavailable when nobody can count it."""
