@@ -32,8 +32,8 @@ class Rates:
             self._counts = MovingWindowRateLimiter(storage_from_string(storage))
         except (ValueError, limits.errors.ConfigurationError) as error:
             raise BadInput(
-                'Give a rate as "10/minute" and its storage as memory:// or redis://host:port; the latter needs the extra '
-                "`redis`: pip install 'toolwise[redis]'."
+                'Give a rate as "10/minute" and its storage as memory:// or redis://host:port; '
+                "Redis needs an extra: pip install 'toolwise[redis]'."
             ) from error
 
     def hit(self, principal: Principal, tool: Tool) -> None:
