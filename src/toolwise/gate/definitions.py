@@ -6,7 +6,8 @@ A tool that was never seen is pinned when the gate is made (`trust="first"`), or
 its line in the audit log, `pinned`, are one transaction.
 
 Worth its trouble for tools whose definitions come from elsewhere (servers, files); a program's own tools change only
-with the program. Not covered: what the tool's code does, which no hash of its words can pin.
+with the program. Not covered: what the tool's code does, which no hash of its words can pin; and what else is declared
+of it here (`trusted`, `private`, `public`, `idempotent`, ...), which a server never says.
 """
 
 from __future__ import annotations

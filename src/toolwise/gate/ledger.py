@@ -16,7 +16,8 @@ one result, and of the finished calls the oldest are forgotten when there are mo
 
 Covered: threads, processes and machines that use one key at once; kill -9 at every step; a result that cannot be
 stored (then the call is unknown). Not covered: exactly-once effects in systems that ignore the key that they are given;
-a process that another machine cannot see and that outlives its lease; machines whose clocks differ by minutes.
+a process that another machine cannot see and that outlives its lease; machines whose clocks differ by minutes; one call
+id that is used for a call with an effect and for one without, which stand in two ledgers and are no conflict.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 A property is secret when its schema says `"writeOnly": true` or `"format": "password"`; a parameter of pydantic's type
 `SecretStr` says both. Its value is shown as `[secret]` in the audit log, in approvals and in telemetry, and blanked out
-of whatever the tool says or prints.
+of whatever the tool says, or prints in a child.
 
 Not covered: secrets in arguments whose schema does not say so; secrets of less than four characters, which are left out
 of the arguments alone; parts of a secret (a bound may cut it), and spellings of it other than those of JSON and Python.
 The digest of a call is made of its real arguments, so that two secrets are two calls: whoever can read the log and
-guess a short secret can test the guess.
+guess a short secret can test the guess. What a bounded tool prints goes where the program prints, as it is.
 """
 
 from __future__ import annotations
