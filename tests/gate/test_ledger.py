@@ -122,6 +122,22 @@ def test_a_process_on_another_machine_counts_as_lost_once_its_lease_is_over(desk
     assert here.find(AGAIN) is None
 
 
+def test_a_process_that_comes_back_after_its_lease_changes_nothing_that_others_have_begun_or_ended(desk: Desk) -> None:
+    desk.ended["far"] = None
+    far, here = desk.ledger("far"), desk.ledger("here")
+    for entry in (CALL, AGAIN):
+        desk.begin(far, entry)
+    desk.clock.advance(LIMITS.lease_seconds + 11)
+    desk.begin(here, AGAIN)
+    desk.finish(far, AGAIN, replace(RESULT, text="late"))
+    refusal(InProgress, here, AGAIN)
+    desk.finish(here, AGAIN)
+    assert far.find(AGAIN) == RESULT
+    refusal(OutcomeUnknown, here, CALL)
+    desk.finish(far, CALL)
+    assert here.find(CALL) == RESULT, "nobody else could begin it, so what it says is known now"
+
+
 @pytest.mark.case("D6")
 def test_a_process_on_this_machine_is_not_lost_because_the_wall_clock_moved(desk: Desk) -> None:
     desk.begin(desk.ledger("p1"), AGAIN)
