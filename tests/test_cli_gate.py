@@ -394,6 +394,13 @@ def test_a_hostile_text_in_the_log_steers_no_terminal(toolwise: Toolwise, gate: 
     assert shown.strip("\n").isprintable()
 
 
+@pytest.mark.parametrize("head", ["", "0" * 63, "HEAD"])
+def test_a_head_that_is_none_is_refused_and_not_left_unchecked(head: str, toolwise: Toolwise, gate: AskingGate) -> None:
+    gate.ask(to="bob")
+    gate.gate.audit.flush()
+    refused(toolwise("audit", "verify", "--head", head), "bad_input", "64")
+
+
 def test_json_is_one_line_too_that_no_terminal_obeys(toolwise: Toolwise, gate: AskingGate, tmp_path: Path) -> None:
     said = "\x9b31m \u202e \x7f \u3164"  # JSON leaves all of these as they are
     gate.gate.audit.append(Line("r", "c", "ann", event="result", effect="write", detail=said))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +24,7 @@ from toolwise.console import complain
 if TYPE_CHECKING:
     from toolwise.gate.audit import Row
 
+_HEAD = re.compile("[0-9a-f]{64}")
 _BY_PEOPLE = ("approved", "rejected", "resolved", "pinned")  # their details say who
 
 app = typer.Typer(help="What happened, and whether the record of it was touched.", no_args_is_help=True)
@@ -83,22 +85,25 @@ def show_(
 )
 def verify(
     file: Annotated[Path | None, typer.Argument(help="An exported log instead of the state's own.")] = None,
-    head: Annotated[str, typer.Option(help="A head that was noted earlier; the log must still hold it.")] = "",
+    head: Annotated[str | None, typer.Option(help="A head that was noted earlier; the log must still hold it.")] = None,
     where: StateOption = DEFAULT_STATE,
     as_json: JsonOption = False,
 ) -> None:
     """Follow the chain of hashes and print its head: note it elsewhere. Exits with 1 if the chain is broken."""
-    from toolwise.core.errors import Corrupt
+    from toolwise.core.errors import BadInput, Corrupt
     from toolwise.gate import audit_file
     from toolwise.gate.audit import last_sequence, read_rows
     from toolwise.gate.audit import verify as follow_chain
 
+    if head is not None and not _HEAD.fullmatch(head):  # a variable of a script may be empty
+        raise BadInput("A head is 64 hex digits, as this command prints them.")
+    noted = head or ""
     try:
         if file is not None:
-            last = follow_chain(watched(audit_file.read(file), "lines"), head)
+            last = follow_chain(watched(audit_file.read(file), "lines"), noted)
         else:
             with opened(where) as state:
-                last = follow_chain(watched(read_rows(state), "lines", last_sequence(state)), head)
+                last = follow_chain(watched(read_rows(state), "lines", last_sequence(state)), noted)
     except Corrupt as broken:
         raise typer.Exit(complain(str(broken), broken.code, 1)) from None
     if as_json:
