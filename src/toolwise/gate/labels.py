@@ -9,7 +9,8 @@ writes from then on may have been caused by what it read, so the policy sees the
 `Flow` keeps them in memory and in the state, so that a restart does not wash a run clean.
 
 Not covered: which part of the arguments comes from which result: a run is untrusted as a whole. A pure tool repeats
-what it"""
+what it is given, so its result is no better than its arguments; joined with the run it is never believed more.
+"""
 
 from __future__ import annotations
 
