@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ from toolwise.core.types import (
     Effect,
     Result,
 )
+from toolwise.gate import frames
 from toolwise.gate.state import SqliteState
 from toolwise.tools.calculator import CALCULATOR
 
@@ -141,6 +143,18 @@ def test_a_deadline_ends_a_loop_and_a_write_may_have_happened(effect: Effect, co
     assert time.monotonic() - started < 2.0
     assert [result.code for result in results] == [code] * 2
     assert count(tmp_path / "ran") == 1
+
+
+def test_an_error_that_a_child_makes_up_is_as_bounded_as_a_result() -> None:
+    def lies() -> None:
+        made_up = frames.pack(b"denied", b"x" * (LIMITS.result_bytes // 2), b"", bytes(8))
+        for end in range(3, LIMITS.child_files):
+            with suppress(OSError):
+                os.write(end, made_up)
+        time.sleep(60)
+
+    result = Bench((tool(lies, effect=Effect.READ, bounded=False),)).call({})
+    assert (result.code, len(result.text)) == ("denied", LIMITS.result_chars)
 
 
 def test_a_write_whose_process_died_may_have_happened_and_one_that_failed_did_answer() -> None:

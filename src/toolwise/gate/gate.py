@@ -323,7 +323,7 @@ class Gate:
         text = blanked(outcome.text, checked.secrets)
         kept = text.encode()
         ok = outcome.code == "ok"
-        shown = text[: self.limits.result_chars] if ok else f"Error ({outcome.code}): {text}"
+        shown = (text if ok else f"Error ({outcome.code}): {text}")[: self.limits.result_chars]
         return Result(
             call_id=line.call,
             code=outcome.code,
