@@ -89,6 +89,13 @@ def test_a_stored_budget_is_shared_and_outlives_its_processes(tmp_path: Path) ->
     assert [bench().call({}).code for _ in range(3)] == ["ok", "ok", "budget_exceeded"]
 
 
+def test_a_flood_of_new_runs_gives_no_user_and_no_tool_a_budget_back() -> None:
+    settings = {"budgets": Budgets(Cap(calls=1), Cap(calls=3), limits=replace(LIMITS, runs=2))}
+    bench = Bench(settings=settings)
+    codes = [bench.call({}, context=replace(ANN, run_id=f"run-{number}")).code for number in range(10)]
+    assert codes == ["ok"] * 3 + ["budget_exceeded"] * 7
+
+
 def test_a_budget_that_cannot_be_given_back_takes_nothing_from_the_result(tmp_path: Path) -> None:
     counts = open_state(tmp_path / "budgets.db")
     bench = Bench((tool(counts.close),), settings={"budgets": Budgets(Cap(calls=9, seconds=99), state=counts)})

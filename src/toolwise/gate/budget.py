@@ -6,8 +6,9 @@ attempt counts even if it fails. A crash gives nothing back: what was reserved s
 it had reserved (a bounded tool has no deadline) uses its budgets up: no count leaves the range from nothing to its cap.
 
 `Budgets` counts in memory, for one gate; with a `state` the counts are shared by all that use it, and outlive them.
-In memory, budgets that were not used for longest are forgotten when there are more than `limits.runs`; forgetting gives
-a run its whole budget again, so a run id must not be used again for other work.
+In memory, the counts of runs that were not used for longest are forgotten when there are more than `limits.runs`;
+forgetting gives a run its whole budget again, so a run id must not be used again for other work. Those of principals
+and tools are kept: there are as many as there are accounts and tools.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from toolwise.core.errors import BadInput, BudgetExceeded, StorageUnavailable
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import CallContext, Tool
 from toolwise.gate.state import Sql, State
+
+
+_RUN = "run "  # how the scope of a run begins
 
 
 class Amount(NamedTuple):
@@ -94,7 +98,7 @@ class Budgets:
     def reserve(self, context: CallContext, tool: Tool, most: Amount) -> Reservation:
         """Take the most that one attempt may use. Raises BudgetExceeded, and then takes nothing."""
         scopes = (
-            (f"run {context.run_key}", "This run", self._run),
+            (f"{_RUN}{context.run_key}", "This run", self._run),
             (f"principal {context.principal.id}", "This user", self._principal),
             (f"tool {tool.name}", "This tool", self._tools.get(tool.name, Cap())),
         )
@@ -161,7 +165,8 @@ class MemoryCounts:
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self._most = limits.runs
-        self._used: OrderedDict[tuple[str, str], float] = OrderedDict()
+        self._used: dict[tuple[str, str], float] = {}
+        self._runs: OrderedDict[tuple[str, str], None] = OrderedDict()  # those that may be forgotten
         self._lock = threading.Lock()
 
     def reserve(self, draws: Sequence[Draw]) -> Draw | None:
@@ -179,9 +184,11 @@ class MemoryCounts:
     def _settle(self, draws: Sequence[Draw]) -> None:
         for draw in draws:
             self._used[draw.place] = _settled(draw, self._used.get(draw.place, 0.0))
-            self._used.move_to_end(draw.place)
-        while len(self._used) > self._most:
-            self._used.popitem(last=False)
+            if draw.scope.startswith(_RUN):
+                self._runs[draw.place] = None
+                self._runs.move_to_end(draw.place)
+        while len(self._runs) > self._most:
+            del self._used[self._runs.popitem(last=False)[0]]
 
 
 _TABLE = """CREATE TABLE IF NOT EXISTS budgets

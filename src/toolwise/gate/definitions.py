@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
 from toolwise.core import jsonio
 from toolwise.core.clock import Clock, SystemClock
-from toolwise.core.errors import BadInput, DefinitionChanged
+from toolwise.core.errors import BadInput, Conflict, DefinitionChanged
 from toolwise.core.limits import LIMITS
 from toolwise.core.types import Tool
 from toolwise.gate.audit import Audit, Line
@@ -62,7 +63,8 @@ class Definitions:
         if self._trust == "first":
             for tool in tools:
                 if tool.name not in known:
-                    self.approve(tool, "first use")
+                    with suppress(Conflict):  # another gate has met it meanwhile, and its sight was the first
+                        self._pin(tool, "first use", first=True)
 
     def check(self, tool: Tool, hash: str) -> None:
         """Raises DefinitionChanged for a tool that is not, or no longer, the approved one."""
@@ -76,6 +78,9 @@ class Definitions:
         """Pin the tool as it is now."""
         if not 0 < len(by) <= LIMITS.id_chars:
             raise BadInput("Say who approves the definition.")
+        return self._pin(tool, by)
+
+    def _pin(self, tool: Tool, by: str, *, first: bool = False) -> Pin:
         pin = Pin(tool.name, definition_hash(tool), readable(tool), by, self._clock.now().isoformat())
         line = Line(
             run="",
@@ -90,6 +95,8 @@ class Definitions:
         )
 
         def also(sql: Sql) -> None:
+            if first and sql("SELECT hash FROM definitions WHERE name = ?", (tool.name,)):
+                raise Conflict("The definition was pinned meanwhile.")
             sql(_PUT, (pin.name, pin.hash, pin.text, pin.approved_by, pin.wall))
 
         self._audit.append(line, also, durable=True)
