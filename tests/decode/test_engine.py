@@ -7,8 +7,8 @@ from toolwise.core.errors import BadInput, ModelUnavailable, ToolFailed
 from toolwise.core.types import CallContext, Effect, Principal
 from toolwise.decode.engine import CallEnded, CallStarted, DecodeSettings, Stop, Text, generate
 from toolwise.gate.gate import Gate
-from toolwise.gate.state import open_state
 from toolwise.gate.offline import offline_gate
+from toolwise.gate.state import open_state
 from toolwise.models.scripted import END, ScriptedModel, ScriptedTokenizer, follow
 from toolwise.tools.calculator import CALCULATOR
 from toolwise.tools.registry import Registry, tool

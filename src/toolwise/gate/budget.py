@@ -24,7 +24,6 @@ from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import CallContext, Tool
 from toolwise.gate.state import Sql, State
 
-
 _RUN = "run "  # how the scope of a run begins
 
 
