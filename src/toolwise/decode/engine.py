@@ -152,6 +152,8 @@ class _Answer:
         self._notation = model.tokenizer.notation
         self._limits = limits
         self._marker = marker_id(model.tokenizer, self._notation)
+        #: Tokens that mean nothing outside a call: there a model would only write a result of its own with them.
+        self._inside = [i for text in self._notation.tokens[1:] for i in self._tokenizer.encode_marker(text)]
         self._session: Session = model.session(self._tokenizer.begin + self._tokenizer.encode(prompt))
         self._random = np.random.default_rng(settings.seed)
         self.sampled = 0
@@ -173,8 +175,9 @@ class _Answer:
             raise ModelUnavailable("The model gives no finite numbers; load it in float32, or mend its weights.")
         if self._watcher.in_call:
             return _draw(logits, self._settings.temperature, self._random)
+        logits = logits.copy()
+        logits[self._inside] = -np.inf
         if not may_call:
-            logits = logits.copy()
             logits[self._marker] = -np.inf
         elif np.count_nonzero(logits > logits[self._marker]) < self._settings.start_top_k:
             return self._marker
