@@ -5,11 +5,11 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-import machines
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+import machines
 from toolwise.core.errors import Corrupt
 from toolwise.core.limits import LIMITS
 from toolwise.gate.audit import START, Audit, Line, chained

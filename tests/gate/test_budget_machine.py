@@ -4,12 +4,12 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
-import machines
 import pytest
 from gate_bench import tool
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+import machines
 from toolwise.core.errors import BudgetExceeded
 from toolwise.core.types import CallContext, Principal
 from toolwise.gate.budget import Amount, Budgets, Cap, Counts, Draw, MemoryCounts, Reservation

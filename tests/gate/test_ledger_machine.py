@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import machines
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+import machines
 from toolwise.core.clock import FakeClock
 from toolwise.core.errors import BadInput, Conflict, InProgress, OutcomeUnknown, ToolwiseError
 from toolwise.core.limits import LIMITS
