@@ -10,9 +10,10 @@ Not covered: kill -9, a full disk, a lost server (the tests do that to both engi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from typing import Any
 
 from toolwise.core.errors import Conflict, StorageUnavailable
@@ -29,19 +30,30 @@ def self_check(open: Callable[[], State]) -> tuple[str, ...]:
     """The promises that hold, all of them; `open` opens the same place anew each time."""
     with ExitStack() as stack:
         one, other = (stack.enter_context(closing(open())) for _ in range(2))
-        broken = [promise for promise, keeps in _PROMISES.items() if not _kept(keeps, one, other)]
-        _write(one, "DROP TABLE IF EXISTS self_check")
-    assert not broken, f"the state breaks: {'; '.join(broken)}"
-    return tuple(_PROMISES)
+        stack.callback(_write, one, "DROP TABLE IF EXISTS self_check")
+        return held(
+            "the state", {promise: partial(_emptied, keeps, one, other) for promise, keeps in _PROMISES.items()}
+        )
 
 
-def _kept(keeps: Callable[[State, State], bool], one: State, other: State) -> bool:
+def held(what: str, promises: Mapping[str, Callable[[], bool]]) -> tuple[str, ...]:
+    """The promises, if `what` keeps them all. Raises AssertionError with those that are broken."""
+    broken = [promise for promise, keeps in promises.items() if not _kept(keeps)]
+    assert not broken, f"{what} breaks: {'; '.join(broken)}"
+    return tuple(promises)
+
+
+def _kept(keeps: Callable[[], bool]) -> bool:
     try:
-        for statement in (_MAKE, "DELETE FROM self_check"):
-            _write(one, statement)
-        return keeps(one, other)
+        return keeps()
     except Exception:  # noqa: BLE001  whatever goes wrong, the promise is not kept
         return False
+
+
+def _emptied(keeps: Callable[[State, State], bool], one: State, other: State) -> bool:
+    for statement in (_MAKE, "DELETE FROM self_check"):
+        _write(one, statement)
+    return keeps(one, other)
 
 
 def _shared(one: State, other: State) -> bool:
