@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ from hypothesis import settings
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two threads collapse on a busy machine
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ["HF_HUB_OFFLINE"] = "1"
+
+# A run that was started in the background ignores interrupts, and so would the programs that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is no failure; on CI the same examples every time.
 settings.register_profile("toolwise", deadline=None, derandomize="CI" in os.environ, print_blob=True)

@@ -60,8 +60,6 @@ def at_work(tmp_path) -> Iterator[subprocess.Popen]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        # A test run that was itself started in the background ignores interrupts, and so would its children.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         assert owner.stdout is not None
