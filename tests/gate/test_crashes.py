@@ -4,7 +4,7 @@ unknown."""
 import itertools
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +26,7 @@ from toolwise.gate.state import open_state
 from toolwise.tools.registry import Registry
 
 CALL = Call("c1", "probe", {})
+PRODUCTION = {"fsync": "on", "full_page_writes": "on"}
 
 
 class Asks(Allow):
@@ -198,16 +199,23 @@ def test_a_call_that_kills_every_process_is_set_aside_while_others_go_on(where: 
     assert [record.state for record in gate.ledger.records() if record.call == "deadly"] == ["dead"]
 
 
-def test_what_a_server_acknowledged_survives_its_crash(server: Server, tmp_path: Path) -> None:
-    """With the settings that PostgreSQL has in production."""
+@pytest.fixture
+def production(server: Server) -> Iterator[Server]:
+    """The server with the settings that PostgreSQL has by itself: a commit waits for the disk."""
     server.crash()
-    server.start(fsync="on", full_page_writes="on")
-    world = World(server.address(), tmp_path)
+    server.start(**PRODUCTION)
+    yield server
+    server.crash()
+    server.start()
+
+
+def test_what_a_server_acknowledged_survives_its_crash(production: Server, tmp_path: Path) -> None:
+    world = World(production.address(), tmp_path)
     gate = world.gate()
     done = world.call(gate, "before")
-    server.crash()
+    production.crash()
     assert world.call(gate, "during").code == "storage_unavailable"
-    server.start(fsync="on", full_page_writes="on")
+    production.start(**PRODUCTION)
     assert [world.call(gate, id).ok for id in ("during", "after")] == [True, True]
     assert world.call(world.gate(), "before") == done
     assert [world.effects.of(id) for id in ("before", "during", "after")] == [1, 1, 1]
