@@ -201,6 +201,14 @@ class Raises:
         raise RuntimeError("policy store is down")
 
 
+class Panics:
+    def decide(self, *_: Any) -> Decision:
+        class PanicException(BaseException):
+            """What an engine written in Rust raises."""
+
+        raise PanicException("called `Option::unwrap()` on a `None` value")
+
+
 class Nonsense:
     def decide(self, *_: Any) -> Any:
         return True
@@ -208,7 +216,7 @@ class Nonsense:
 
 @pytest.mark.case("G4")
 @pytest.mark.parametrize(
-    "policy", [None, CedarPolicy.from_text(""), CedarPolicy.from_text("permit!"), Raises(), Nonsense()]
+    "policy", [None, CedarPolicy.from_text(""), CedarPolicy.from_text("permit!"), Raises(), Panics(), Nonsense()]
 )
 def test_without_a_policy_that_allows_it_nothing_runs(policy: Any) -> None:
     bench = Bench(policy=policy)

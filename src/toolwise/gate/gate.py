@@ -204,7 +204,9 @@ class Gate:
         try:
             decision = self._policy.decide(checked.context.principal, checked.tool, checked.arguments, labels)
             decision = replace(decision, policy=said(decision.policy))
-        except Exception as error:  # noqa: BLE001  whatever a policy raises, it has not allowed the call
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001  whatever a policy raises, an engine's panic too, allows nothing
             decision = Decision("deny", said(f"the policy failed: {error!r}"))
         return line._replace(policy=decision.policy, labels=written(labels)), decision
 
