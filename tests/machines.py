@@ -1,4 +1,7 @@
-"""How the state machines are run: few examples with a fixed seed, or as many and whichever the environment says."""
+"""How the state machines are run: few examples with a fixed seed, or as many and whichever the environment says.
+
+A third of them on a server, where each step is a round trip.
+"""
 
 import os
 from typing import Any
@@ -6,13 +9,17 @@ from typing import Any
 from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
+from toolwise.gate.state import PostgresState
+
 EXAMPLES = int(os.environ.get("TOOLWISE_EXAMPLES", "30"))
 STEPS = 40
 SEED = int(os.environ.get("TOOLWISE_SEED", "3"))
 
 
-def run(machine: type[RuleBasedStateMachine], examples: int = EXAMPLES, **given: Any) -> None:
+def run(machine: type[RuleBasedStateMachine], **given: Any) -> None:
     """Run the machine, each example with these attributes."""
+    on_a_server = any(isinstance(each, PostgresState) or "://" in str(each) for each in given.values())
+    examples = EXAMPLES // 3 if on_a_server else EXAMPLES
     print(f"TOOLWISE_SEED={SEED} TOOLWISE_EXAMPLES={examples}")
     chosen = settings(
         max_examples=examples,

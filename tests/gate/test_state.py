@@ -103,11 +103,12 @@ def test_what_a_forked_copy_commits_through_a_state_of_its_own_stays_whoever_clo
     """A copy inherits what SQLite knows of its locks, but no locks: the file looked unused while it was written."""
     state = open_state(where)
     table(state)
-    go, goes = os.pipe()
+    (go, goes), (opened, has_opened) = os.pipe(), os.pipe()
 
     def writes() -> None:
         own = open_state(where)
         own.read("SELECT * FROM things")
+        os.write(has_opened, b"x")
         os.read(go, 1)
         put(own, "copy", 1)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -117,6 +118,7 @@ def test_what_a_forked_copy_commits_through_a_state_of_its_own_stays_whoever_clo
         Child(writes).answer()
 
     child = Child(copies)
+    os.read(opened, 1)
     if first == "copy":
         os.close(goes)
         child.answer()
