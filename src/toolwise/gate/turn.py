@@ -3,6 +3,10 @@
 Of a turn with more calls than `limits.calls_per_turn` the first ones are handled, and every other one is refused by
 name: each call has its result. Two calls conflict when they read and write one resource (`gate.slots`); such calls keep
 the order in which they were emitted.
+
+Not covered: labels within a turn. The model wrote all of its calls before it read any result, but a call that comes to
+its turn late may already be judged by what an earlier one has read: it can be asked about where, a moment sooner, it
+would not have been.
 """
 
 from __future__ import annotations
