@@ -1,4 +1,4 @@
-"""Sixteen processes at the same moment, on both engines: one key, one approval, one question, one budget."""
+"""Sixteen processes at the same moment, on both engines: one key, one approval, one question, one budget, one rate."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from toolwise.core.types import Call, Effect, Result, Tool
 from toolwise.gate.budget import Budgets, Cap
 from toolwise.gate.gate import Gate
 from toolwise.gate.policy import Decision
+from toolwise.gate.rates import Rates
 from toolwise.gate.state import open_state
 from toolwise.tools.registry import Registry
 
@@ -105,3 +106,14 @@ def test_one_stored_budget_lets_as_many_run_as_it_has(where: str, tmp_path: Path
     assert Counter(code for code, *_ in told) == {"ok": 10, "budget_exceeded": 2 * SIXTEEN - 10}
     assert count(tmp_path / "effects") == 10
     assert open_state(where).read("SELECT used FROM budgets") == [(10,)]
+
+
+def test_one_stored_rate_lets_as_many_run_as_it_says(where: str, tmp_path: Path) -> None:
+    def gate() -> Gate:
+        state = open_state(where)
+        return Gate(Registry([probe(tmp_path)]), Allow(), state, rates=Rates({"probe": "10/hour"}, state=state))
+
+    told = everybody(gate, lambda number: [f"c{number}-{again}" for again in range(2)])
+    assert Counter(code for code, *_ in told) == {"ok": 10, "limit": 2 * SIXTEEN - 10}
+    assert count(tmp_path / "effects") == 10
+    assert open_state(where).read("SELECT COUNT(*) FROM rates") == [(10,)]

@@ -4,7 +4,7 @@ import itertools
 import math
 import threading
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,10 @@ from gate_bench import ANN, QUICK, TEXT, Bench, tool
 from toolwise.core.clock import FakeClock
 from toolwise.core.errors import BadInput, ToolFailed, ToolUnavailable
 from toolwise.core.limits import LIMITS
-from toolwise.core.types import Call, Effect, Principal, Result, ToolContext
+from toolwise.core.types import Call, CallContext, Effect, Principal, Result, ToolContext
 from toolwise.gate.budget import Amount, Budgets, Cap
 from toolwise.gate.rates import Rates
-from toolwise.gate.state import open_state
+from toolwise.gate.state import State, open_state
 from toolwise.gate.turn import execute_all
 from toolwise.tools.registry import Registry
 
@@ -140,8 +140,33 @@ def test_a_rate_that_is_none_is_refused_at_once(rate: str, storage: str) -> None
         Rates({"probe": rate}, storage=storage)
 
 
+def test_rates_are_counted_in_one_place() -> None:
+    with pytest.raises(BadInput, match="one place"):
+        Rates({"probe": "1/hour"}, storage="memory://", state=open_state(":memory:"))
+
+
+def test_a_stored_rate_is_shared_and_its_window_moves_with_the_clock(state: State) -> None:
+    moved = clock()
+    one, other = (Bench(settings={"rates": Rates({"*": "2/minute"}, state=state, clock=moved)}) for _ in range(2))
+
+    def at(second: int, bench: Bench, context: CallContext = ANN) -> str:
+        moved.set(datetime(2024, 5, 1, 0, 0, tzinfo=UTC) + timedelta(seconds=second))
+        return bench.call({}, context=context).code
+
+    codes = [at(0, one), at(30, other), at(30, one), at(59, other), at(60, other), at(60, one), at(90, one)]
+    assert codes == ["ok", "ok", "limit", "limit", "ok", "limit", "ok"]
+    assert at(90, one, EVE) == "ok"
+    assert state.read("SELECT COUNT(*) FROM rates") == [(3,)]
+    assert at(10_000, one, EVE) == "ok"
+    assert state.read("SELECT COUNT(*) FROM rates") == [(1,)]
+
+
 def test_when_nobody_can_count_nothing_runs() -> None:
     bench = Bench(settings={"rates": Rates({"probe": "1/hour"}, storage="redis://127.0.0.1:1")})
+    bench.refuses(bench.call({}), "storage_unavailable")
+    counts = open_state(":memory:")
+    bench = Bench(settings={"rates": Rates({"probe": "1/hour"}, state=counts)})
+    counts.close()
     bench.refuses(bench.call({}), "storage_unavailable")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from toolwise.core.errors import Conflict
 from toolwise.core.types import Tool, ToolContext
-from toolwise.gate import approval, audit, budget, ledger
+from toolwise.gate import approval, audit, budget, ledger, rates
 from toolwise.gate.approval import Approval, Approvals
 from toolwise.gate.audit import Audit, Line
 from toolwise.gate.budget import StateCounts
@@ -22,7 +22,7 @@ from toolwise.gate.state import Sql, open_state
 
 
 def test_the_parts_of_the_gate_keep_their_promises_on_every_engine(where: str) -> None:
-    assert len(check_parts(lambda: open_state(where))) == 11
+    assert len(check_parts(lambda: open_state(where))) == 12
 
 
 def first_found(self: Approvals, line: Line, bound: Any, now: float, sql: Sql) -> Approval | None:
@@ -57,6 +57,7 @@ APPEND, ENCODED, CHAINED = Audit.append, ledger._encoded, audit.chained
         ("an approval expires", Approvals, "_now", lambda _: 0.0),
         ("a budget is not overdrawn", budget, "_over", lambda *_: False),
         ("what was not used is given back", StateCounts, "settle", lambda *_: None),
+        ("a rate is not passed", rates.StateCounts, "hit", lambda *_: True),
         ("two logs are one chain", audit, "_LAST", "SELECT 0, hash FROM audit LIMIT 1"),
         ("what is written with a line stands or falls with it", Audit, "append", apart),
         ("a change of the log is seen", audit, "chained", lambda hash, line: CHAINED(hash, line._replace(code=""))),

@@ -1,8 +1,8 @@
 """What the gate's durable parts do over an engine for its state, as a suite that ships with it.
 
-`check_parts(open)` opens an empty state twice, as two processes would, and tries ledger, approvals, budgets and audit
-log of both against each other. It returns the promises that hold and raises `AssertionError` with those that are
-broken. What an engine must do for that is `self_check`; this is what it is for. The tables stay as they were written.
+`check_parts(open)` opens an empty state twice, as two processes would, and tries ledger, approvals, budgets, rates
+and audit log of both against each other. It returns the promises that hold and raises `AssertionError` with those that
+are broken. What an engine must do for that is `self_check`; this is what it is for. The tables stay as they were written.
 
 Not covered: what `self_check` does not cover, and the gate itself.
 """
@@ -25,6 +25,7 @@ from toolwise.core.errors import (
     Conflict,
     Corrupt,
     InProgress,
+    LimitExceeded,
     OutcomeUnknown,
     ToolwiseError,
 )
@@ -34,6 +35,7 @@ from toolwise.gate.approval import Approval, Approvals
 from toolwise.gate.audit import Audit, Line
 from toolwise.gate.budget import Amount, Budgets, Cap
 from toolwise.gate.ledger import Durable, Entry
+from toolwise.gate.rates import Rates
 from toolwise.gate.self_check import held
 from toolwise.gate.state import Sql, State
 
@@ -54,12 +56,14 @@ class _Process:
     audit: Audit = field(init=False)
     approvals: Approvals = field(init=False)
     budgets: Budgets = field(init=False)
+    rates: Rates = field(init=False)
 
     def __post_init__(self) -> None:
         self.ledger = Durable(self.state, self.clock, self.limits, self)
         self.audit = Audit(self.state, limits=self.limits)
         self.approvals = Approvals(self.state, self.audit, self.clock, self.limits)
         self.budgets = Budgets(Cap(calls=3), state=self.state, limits=self.limits)
+        self.rates = Rates({_TOOL.name: "3/hour"}, state=self.state, clock=self.clock)
 
     def myself(self) -> str:
         return self.name
@@ -189,7 +193,7 @@ def _expires(one: _Process, other: _Process) -> bool:
     return unused and _raises(ApprovalExpired, lambda: other.ask(entry)) and other.ledger.find(entry) is None
 
 
-# Budgets and the audit log
+# Budgets, rates and the audit log
 
 
 def _is_not_overdrawn(one: _Process, other: _Process) -> bool:
@@ -208,6 +212,17 @@ def _is_given_back(one: _Process, other: _Process) -> bool:
         with process.budgets.reserve(context, _TOOL, Amount(2)):
             pass  # it never began
     return True
+
+
+def _is_not_passed(one: _Process, other: _Process) -> bool:
+    def hit(process: _Process) -> None:
+        process.rates.hit(Principal("ann"), _TOOL)
+
+    counted = _succeed(partial(hit, (one, other)[n % 2]) for n in range(_ASKED))
+    over = _raises(LimitExceeded, lambda: hit(other))
+    one.clock.set(one.clock.now() + timedelta(hours=1))
+    hit(other)
+    return counted == 3 and over and one.state.read("SELECT COUNT(*) FROM rates") == [(1,)]
 
 
 def _is_one_chain(one: _Process, other: _Process) -> bool:
@@ -251,6 +266,7 @@ _PROMISES: dict[str, Callable[[_Process, _Process], bool]] = {
     "an approval expires": _expires,
     "a budget is not overdrawn": _is_not_overdrawn,
     "what was not used is given back": _is_given_back,
+    "a rate is not passed, and what has left its window is forgotten": _is_not_passed,
     "two logs are one chain": _is_one_chain,
     "what is written with a line stands or falls with it": _stands_or_falls,
     "a change of the log is seen": _shows_a_change,
