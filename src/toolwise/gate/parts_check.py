@@ -2,7 +2,8 @@
 
 `check_parts(open)` opens an empty state twice, as two processes would, and tries ledger, approvals, budgets, rates
 and audit log of both against each other. It returns the promises that hold and raises `AssertionError` with those that
-are broken. What an engine must do for that is `self_check`; this is what it is for. The tables stay as they were written.
+are broken. What an engine must do for that is `self_check`; this is what it is for. The tables stay as they were
+written.
 
 Not covered: what `self_check` does not cover, and the gate itself.
 """
