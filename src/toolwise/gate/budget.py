@@ -17,6 +17,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from operator import add, sub
 from typing import NamedTuple, Protocol
 
 from toolwise.core.errors import BadInput, BudgetExceeded, StorageUnavailable
@@ -46,6 +47,7 @@ class Cap(NamedTuple):
 
 
 _NOTHING = Amount(calls=0)
+_ANY = Cap()
 
 
 class Draw(NamedTuple):
@@ -99,7 +101,7 @@ class Budgets:
         scopes = (
             (f"{_RUN}{context.run_key}", "This run", self._run),
             (f"principal {context.principal.id}", "This user", self._principal),
-            (f"tool {tool.name}", "This tool", self._tools.get(tool.name, Cap())),
+            (f"tool {tool.name}", "This tool", self._tools.get(tool.name, _ANY)),
         )
         reservation = Reservation(self._counts, scopes)
         reservation.take(most)
@@ -114,6 +116,7 @@ class Reservation:
         self._caps = [
             (scope, name, unit, cap)
             for scope, name, caps in scopes
+            if caps != _ANY
             for unit, cap in zip(Cap._fields, caps, strict=True)
             if cap is not None
         ]
@@ -125,7 +128,7 @@ class Reservation:
         if over is not None:
             named = next(name for scope, name, unit, _ in self._caps if (scope, unit) == over.place)
             raise BudgetExceeded(f"{named} has used its {over.cap:g} {over.unit}; answer without another call.")
-        self._held = _sum(self._held, most, 1)
+        self._held = Amount(*map(add, self._held, most))
 
     def start(self) -> None:
         """The call starts: whatever becomes of it, all that is held counts as used until `end` says less."""
@@ -140,15 +143,12 @@ class Reservation:
 
     def __exit__(self, *_: object) -> None:
         with suppress(StorageUnavailable):  # what cannot be given back stays used; the call has ended all the same
-            self._counts.settle(self._draws(_sum(self._used, self._held, -1)))
+            self._counts.settle(self._draws(Amount(*map(sub, self._used, self._held))))
 
     def _draws(self, amount: Amount) -> list[Draw]:
-        changes = [(scope, unit, getattr(amount, unit), cap) for scope, _, unit, cap in self._caps]
-        return [Draw(*change) for change in changes if change[2]]
-
-
-def _sum(a: Amount, b: Amount, sign: int) -> Amount:
-    return Amount(*(x + sign * y for x, y in zip(a, b, strict=True)))
+        return [
+            Draw(scope, unit, change, cap) for scope, _, unit, cap in self._caps if (change := getattr(amount, unit))
+        ]
 
 
 def _over(draw: Draw, used: float) -> bool:
@@ -182,10 +182,11 @@ class MemoryCounts:
 
     def _settle(self, draws: Sequence[Draw]) -> None:
         for draw in draws:
-            self._used[draw.place] = _settled(draw, self._used.get(draw.place, 0.0))
+            place = draw.place
+            self._used[place] = _settled(draw, self._used.get(place, 0.0))
             if draw.scope.startswith(_RUN):
-                self._runs[draw.place] = None
-                self._runs.move_to_end(draw.place)
+                self._runs[place] = None
+                self._runs.move_to_end(place)
         while len(self._runs) > self._most:
             del self._used[self._runs.popitem(last=False)[0]]
 
