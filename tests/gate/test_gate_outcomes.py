@@ -4,7 +4,7 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,8 +21,11 @@ from toolwise.core.types import (
     Call,
     Effect,
     Result,
+    Tool,
+    ToolContext,
 )
-from toolwise.gate import frames
+from toolwise.gate import forkserver, frames
+from toolwise.gate.outcome import Outcome
 from toolwise.gate.state import SqliteState
 from toolwise.tools.calculator import CALCULATOR
 
@@ -285,3 +288,50 @@ def test_a_line_that_another_system_takes_for_a_signal_is_ordinary_text(bounded:
     bench = Bench((tool(says, bounded=bounded),))
     assert bench.call({}).text == line
     assert bench.call({}).ok
+
+
+# Another runner
+
+
+class Elsewhere:
+    """Runs nothing here, and tells what it is given to tell."""
+
+    def __init__(self, told: Outcome | Exception) -> None:
+        self.told = told
+        self.asked: list[tuple[str, Mapping[str, Any], float]] = []
+        self.closed = False
+
+    def run(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Outcome:
+        self.asked.append((tool.name, arguments, context.seconds))
+        if isinstance(self.told, Exception):
+            raise self.told
+        return self.told
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_gate_runs_its_tools_wherever_it_is_told_and_starts_no_process_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forkserver, "start", lambda *_: pytest.fail("a process was started"))
+    runner = Elsewhere(Outcome("ok", "from elsewhere"))
+    with Bench((tool(print, bounded=False), tool(print, "near")), settings={"runner": runner}).gate as gate:
+        results = [gate.execute(Call(name, name, {}), ANN) for name in ("probe", "near")]
+        assert not runner.closed
+    assert [result.text for result in results] == ["from elsewhere"] * 2
+    assert [name for name, _, seconds in runner.asked if seconds == LIMITS.call_seconds] == ["probe", "near"]
+    assert runner.closed
+
+
+@pytest.mark.parametrize(("effect", "code"), [(Effect.READ, "tool_failed"), (Effect.WRITE, "outcome_unknown")])
+def test_a_runner_that_fails_itself_leaves_one_result_that_says_no_more_than_is_known(
+    effect: Effect, code: str
+) -> None:
+    runner = Elsewhere(RuntimeError("the secret host is down"))
+    bench = Bench((tool(print, effect=effect),), settings={"runner": runner})
+    results = [bench.gate.execute(Call("c", "probe", {}), ANN) for _ in range(2)]
+    assert {result.code for result in results} == {code}
+    assert not any("secret" in result.text for result in results)
+    assert len(runner.asked) == 1
+    assert "secret host" in next(line.detail for line in bench.lines if line.event == "result")

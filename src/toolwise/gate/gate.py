@@ -24,6 +24,7 @@ from toolwise.core.errors import (
     InvalidArguments,
     OutcomeUnknown,
     StorageUnavailable,
+    ToolFailed,
     ToolwiseError,
 )
 from toolwise.core.limits import LIMITS, Limits
@@ -33,7 +34,7 @@ from toolwise.gate.approval import Approval, Approvals, view
 from toolwise.gate.audit import Audit, Event, Line
 from toolwise.gate.budget import Amount, Budgets, Reservation
 from toolwise.gate.definitions import Definitions
-from toolwise.gate.isolate import Runner, here
+from toolwise.gate.isolate import Runner, Runs, here
 from toolwise.gate.labels import Flow, labels_of, written
 from toolwise.gate.outcome import Outcome, failed
 from toolwise.gate.parse import Arguments, parse
@@ -68,8 +69,9 @@ class Gate:
     """Runs the tools of `registry` for those whom `policy` allows (None: nobody). Threads may share a gate.
 
     `state` holds the audit log, the ledger of calls with an effect, approvals and labels; processes that share it share
-    them all. `definitions` pins tools whose descriptions come from elsewhere. `approvals`, `ledger` and `audit` are for
-    people who decide and look. `close`, or the end of a `with` block, ends the tools' processes.
+    them all. `definitions` pins tools whose descriptions come from elsewhere. `runner` runs the tools instead of
+    `isolate.Runner`; it is the gate's then, and ends with it. `approvals`, `ledger` and `audit` are for people who
+    decide and look. `close`, or the end of a `with` block, ends the tools' processes.
     """
 
     def __init__(
@@ -81,11 +83,13 @@ class Gate:
         budgets: Budgets | None = None,
         rates: Rates | None = None,
         definitions: Definitions | None = None,
+        runner: Runs | None = None,
         limits: Limits = LIMITS,
         clock: Clock = _CLOCK,
         notation: Notation = PLAIN,
     ) -> None:
-        self._runner = Runner(registry.values(), limits, clock)  # early: its processes are copies of this one
+        # Early: the processes of ours are copies of this one.
+        self._runner: Runs = Runner(registry.values(), limits, clock) if runner is None else runner
         self._registry = registry
         self._policy = DenyAll() if policy is None else policy
         self._budgets = Budgets(limits=limits) if budgets is None else budgets
@@ -250,7 +254,11 @@ class Gate:
 
         def attempt(seconds: float) -> Outcome:
             told = ToolContext(context.principal, today, seconds, checked.entry.key if asks else "")
-            return self._runner.run(tool, checked.arguments, told)
+            try:
+                return self._runner.run(tool, checked.arguments, told)
+            except Exception as error:  # noqa: BLE001  of another runner nobody knows how far it came
+                lost = ToolFailed("The tool could not be run; the operator's log says why.")
+                return failed(lost, self.limits, detail=repr(error), answered=False)
 
         def again(outcome: Outcome) -> bool:
             try:

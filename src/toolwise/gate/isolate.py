@@ -28,7 +28,7 @@ import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from toolwise.core.clock import Clock
 from toolwise.core.errors import DeadlineExceeded, LimitExceeded, ToolFailed, ToolwiseError, UnknownTool
@@ -47,6 +47,16 @@ _NOSIGNAL = getattr(socket, "MSG_NOSIGNAL", 0)  # a program may have it that a b
 def here(tool: Tool) -> bool:
     """Whether the tool runs in this process."""
     return tool.bounded and not inspect.iscoroutinefunction(tool.run)
+
+
+class Runs(Protocol):
+    """Whoever runs the tools of a gate: `Runner`, or another one for which `runner_check.check_runner` holds."""
+
+    def run(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Outcome:
+        """The outcome of the tool within `context.seconds`; an exception is an outcome too."""
+
+    def close(self) -> None:
+        """End whatever was started."""
 
 
 class Runner:

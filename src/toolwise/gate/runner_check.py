@@ -15,15 +15,16 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 from toolwise.core.clock import Clock, SystemClock
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Effect, Principal, Tool, ToolContext
+from toolwise.gate.isolate import Runs
 from toolwise.gate.outcome import Outcome
 from toolwise.gate.self_check import held
 
@@ -36,14 +37,7 @@ _CLOCK = SystemClock()
 _SECRET = "hunter2"
 
 
-class Runs(Protocol):
-    """Whoever runs tools; `isolate.Runner` does."""
-
-    def run(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Outcome:
-        """The outcome of the tool within `context.seconds`."""
-
-
-Make = Callable[[Sequence[Tool], Limits, Clock], AbstractContextManager[Runs]]
+Make = Callable[[Sequence[Tool], Limits, Clock], Runs]
 
 
 def check_runner(make: Make) -> tuple[str, ...]:
@@ -52,7 +46,8 @@ def check_runner(make: Make) -> tuple[str, ...]:
     tools = [
         Tool(function.__name__, "", {}, Effect.PURE, function, context_parameter="context") for function in functions
     ]
-    with make(tools, _SMALL, _CLOCK) as runner, tempfile.TemporaryDirectory(prefix="toolwise-check-") as folder:
+    runner = make(tools, _SMALL, _CLOCK)
+    with closing(runner), tempfile.TemporaryDirectory(prefix="toolwise-check-") as folder:
         bench = _Bench(runner, {tool.name: tool for tool in tools}, Path(folder))
         return held("the runner", {promise: partial(keeps, bench) for promise, keeps in _PROMISES.items()})
 
