@@ -180,12 +180,14 @@ def test_what_is_no_function_is_refused():
         ({"properties": {"q": {"type": "string"}}}, None),
         ({"properties": {"q": {"type": "integer"}}, "required": ["q"]}, None),
         ({"properties": {"q": {"type": ["string", "null"]}}, "required": ["q"]}, None),
-        ({"properties": {"q": {"type": "string"}, "n": {"type": "integer"}}, "required": ["q"]}, None),
+        ({"properties": {"q": {"type": "string"}, "n": {"type": "integer"}}, "required": ["q"]}, "q"),
+        ({"properties": {"q": {"type": "string"}, "n": {"type": "integer"}}, "required": ["q", "n"]}, None),
+        ({"properties": {"n": {"type": "integer"}}, "required": ["q"]}, None),
         ({"properties": {}}, None),
         ({"type": "object"}, None),
     ],
 )
-def test_only_a_single_required_string_is_a_raw_argument(schema, name):
+def test_only_a_string_that_alone_is_required_is_a_raw_argument(schema, name):
     assert raw_argument(schema) == name
 
 

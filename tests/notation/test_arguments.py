@@ -33,6 +33,10 @@ def raw_tool(name="QA", parameter="q"):
     return tool({parameter: {"type": "string"}}, name, required=[parameter])
 
 
+def search_tool():
+    return tool({"query": {"type": "string"}, "page": {"type": "integer"}}, "Search", required=["query"])
+
+
 def tool(properties, name="Weather", required=()):
     parameters = {"type": "object", "properties": properties, "required": list(required)}
     return Tool(name, "", parameters, Effect.PURE, run=lambda **_: None)
@@ -72,6 +76,22 @@ def test_any_raw_text_is_read_back_exactly(name, text, notation):
 
 @pytest.mark.case("A20")
 @settings(max_examples=300, deadline=None)
+@given(
+    texts
+    | st.sampled_from(["", " ", "a=1", ' "a" = 1', "page=2", "é =", '"'])
+    | st.dictionaries(texts | st.sampled_from(["query", "page"]), values, max_size=3),
+    notations,
+)
+def test_raw_text_beside_optional_arguments_is_read_back_exactly(given, notation):
+    of = search_tool()
+    arguments = {"query": given} if isinstance(given, str) else given
+    body = write_body(of, arguments, notation)
+    assert not set("\r\n") & set(body)
+    assert same(read(body, of, notation), arguments)
+
+
+@pytest.mark.case("A20")
+@settings(max_examples=300, deadline=None)
 @given(names, st.dictionaries(texts, values, max_size=4), notations)
 def test_any_json_arguments_are_read_back_with_their_types(name, arguments, notation):
     of = tool({"a": {}, "b": {}}, name)
@@ -83,7 +103,7 @@ def test_any_json_arguments_are_read_back_with_their_types(name, arguments, nota
 @settings(max_examples=300, deadline=None)
 @given(hostile)
 def test_any_text_is_read_or_refused_and_what_is_read_is_written_and_read_again(raw):
-    for of in (raw_tool(), tool({"a": {}})):
+    for of in (raw_tool(), search_tool(), tool({"a": {}})):
         try:
             arguments = read_arguments(raw, of)
         except ToolwiseError:
@@ -109,6 +129,14 @@ def test_calls_are_written_as_the_paper_writes_them():
     assert write_body(raw_tool("Calculator"), {"q": "(1+2)*3"}) == "Calculator((1+2)*3)"
     assert write_body(tool({}, "Calendar"), {}) == "Calendar()"
     assert write_body(tool({}), {"city": "Oslo", "days": 2}) == 'Weather(city="Oslo", days=2)'
+
+
+def test_text_alone_is_written_raw_and_with_options_as_pairs():
+    assert write_body(search_tool(), {"query": "a town"}) == "Search(a town)"
+    assert write_body(search_tool(), {"query": "a town", "page": 2}) == 'Search(query="a town", page=2)'
+    assert write_body(search_tool(), {"query": "n = 5"}) == 'Search(query="n = 5")'
+    assert read_arguments("page=2", search_tool()) == {"page": 2}
+    assert read_arguments("", search_tool()) == {}
 
 
 def test_a_json_value_stays_plain_json_and_only_its_strings_are_guarded():

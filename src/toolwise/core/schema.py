@@ -76,16 +76,15 @@ def signature(function: Callable[..., Any]) -> Signature:
 
 
 def raw_argument(parameters: Mapping[str, Any]) -> str | None:
-    """The name of the one property when a schema has exactly one, required, of type string; otherwise None.
+    """The name of the required argument when a schema requires exactly one, of type string; otherwise None.
 
     Such a tool takes raw text in the notation: `Calculator(18 / 24)`.
     """
-    properties = parameters.get("properties")
-    if not isinstance(properties, Mapping) or len(properties) != 1:
+    properties, required = parameters.get("properties"), parameters.get("required", ())
+    if not isinstance(properties, Mapping) or len(required) != 1:
         return None
-    ((name, schema),) = properties.items()
-    text = isinstance(schema, Mapping) and schema.get("type") == "string"
-    return name if text and name in parameters.get("required", ()) else None
+    schema = properties.get(required[0])
+    return required[0] if isinstance(schema, Mapping) and schema.get("type") == "string" else None
 
 
 class Validator:
@@ -112,11 +111,14 @@ class Validator:
         except (ValueError, jsonschema_rs.ReferencingError):
             raise BadInput("schema: it does not compile; check its patterns and references") from None
 
-    def validate(self, arguments: Mapping[str, Any]) -> None:
-        """Raises InvalidArguments that names the first three problems at most, by argument and never by value."""
+    def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """A plain copy of the arguments (`jsonio.plain`), which is what was checked.
+
+        Raises InvalidArguments that names the first three problems at most, by argument and never by value.
+        """
         limits = self._limits
         _check_properties(arguments, limits)
-        checked = jsonio.plain(arguments, InvalidArguments, limits.argument_bytes, limits)
+        checked: dict[str, Any] = jsonio.plain(arguments, InvalidArguments, limits.argument_bytes, limits)
         values = 0
         for item in jsonio.walk(checked):
             values += 1
@@ -129,6 +131,7 @@ class Validator:
         if not self._compiled.is_valid(checked):
             problems = (text for error in self._errors(checked, values) for text in _problems(error))
             raise InvalidArguments("; ".join(islice(problems, 3)))
+        return checked
 
     def _errors(self, arguments: Any, values: int) -> Iterator[jsonschema_rs.ValidationError]:
         # The engine decides in microseconds, but describes every failed branch of every value when asked for all.

@@ -1,7 +1,9 @@
 """The arguments of a call <-> text: `Calculator(18 / 24)`, or `Weather(city="Oslo", days=2)`.
 
-A tool whose schema is exactly one required string takes that string as it stands, spaces included; any other tool
-takes `key=JSON` pairs, where a key that is no identifier is written as a JSON string.
+A tool whose schema requires exactly one argument, a string, takes that string as it stands, spaces included:
+`Search(a town on a fjord)`. With more than that, `Search(query="a town on a fjord", page=2)`, and for any other tool,
+arguments are `key=JSON` pairs, where a key that is no identifier is written as a JSON string. Where such a tool has
+optional arguments too, text that begins like a pair is read as pairs, and nothing at all as no argument.
 
 Raw text is data and is escaped like a result (`markers.escape`). JSON values are not escaped a second time: brackets of
 arrays stay bare, since inside the parentheses of a call no marker ends it; only inside JSON *strings* are the start of
@@ -28,25 +30,42 @@ from toolwise.notation.markers import NAME, PLAIN, Notation, escape, guard, mark
 _STRING = r'"(?:[^"\\]|\\.)*+"?'
 _TOKENS = re.compile(_STRING + r"|[\[\]{},]", re.DOTALL)
 _PAIR = re.compile(rf'[ \t]*(?P<key>{_STRING}|[^\s="]+)[ \t]*=(?P<value>.*)', re.DOTALL)
+_PAIR_START = re.compile(rf"[ \t]*(?:{_STRING}|[^\W\d]\w*)[ \t]*=|\Z", re.DOTALL)
 
 
 def write_body(tool: Tool, arguments: Mapping[str, Any], notation: Notation = PLAIN) -> str:
-    """`Calculator(18 / 24)`, or `Weather(city="Oslo", days=2)` for a tool without exactly one required string.
+    """`Calculator(18 / 24)`, or `Weather(city="Oslo", days=2)` for a tool that takes more than one required string.
 
     Raises BadInput for a name that cannot be written, InvalidArguments for arguments that cannot be (no finite JSON,
     or not the one text that the tool takes).
     """
     if not NAME.fullmatch(tool.name):
         raise BadInput(f"Rename the tool {tool.name!r}; inline names are up to 64 of A-Z, a-z, 0-9, '_', '.' and '-'.")
-    parameter = raw_argument(tool.parameters)
-    if parameter is None:
+    raw = _raw(tool, arguments, notation)
+    if raw is None:
         values = plain(arguments, InvalidArguments, LIMITS.json_size)
         written = ", ".join(f"{_write_key(key)}={dumps(value)}" for key, value in values.items())
-        return f"{tool.name}({_guard_json(written, notation)})"
+        raw = _guard_json(written, notation)
+    return f"{tool.name}({raw})"
+
+
+def _raw(tool: Tool, arguments: Mapping[str, Any], notation: Notation) -> str | None:
+    """The one text that the tool takes, as it is written; None where pairs are to be written."""
+    parameter = raw_argument(tool.parameters)
+    if parameter is None:
+        return None
     text = arguments.get(parameter)
-    if len(arguments) != 1 or not isinstance(text, str):
+    if len(arguments) == 1 and isinstance(text, str):
+        written = guard(escape(text, notation), lambda parenthesis: chr(92) + parenthesis)
+        if not _has_options(tool) or not _PAIR_START.match(written):
+            return written
+    elif not _has_options(tool):
         raise InvalidArguments(f"Give {tool.name} exactly one argument, the text {parameter!r}.")
-    return f"{tool.name}({guard(escape(text, notation), lambda parenthesis: chr(92) + parenthesis)})"
+    return None
+
+
+def _has_options(tool: Tool) -> bool:
+    return len(tool.parameters["properties"]) > 1
 
 
 def read_arguments(raw: str, tool: Tool, notation: Notation = PLAIN) -> dict[str, Any]:
@@ -55,7 +74,7 @@ def read_arguments(raw: str, tool: Tool, notation: Notation = PLAIN) -> dict[str
     Raises MalformedCall, or InvalidArguments for a JSON string that is too long or cannot be encoded.
     """
     parameter = raw_argument(tool.parameters)
-    if parameter is not None:
+    if parameter is not None and not (_has_options(tool) and _PAIR_START.match(raw)):
         return {parameter: unescape(raw, notation)}
     arguments: dict[str, Any] = {}
     for part in _split(raw) if raw.strip(" \t") else ():
