@@ -39,7 +39,8 @@ def test_a_budget_of_a_run_a_user_or_a_tool_is_spent_by_whoever_counts_against_i
         (Budgets(Cap(), tools={"probe": Cap(calls=1)}), ["ok"] + ["budget_exceeded"] * 3),
         (Budgets(Cap(), tools={"other": Cap(calls=1)}), ["ok"] * 4),
     ):
-        bench = Bench(settings={"budgets": budgets})
+        tools = (tool(lambda: 1), tool(lambda: 2, "other"))
+        bench = Bench(tools, settings={"budgets": budgets})
         assert [bench.call({}, context=context).code for context in (ANN, ANN, other, EVE)] == codes
 
 
@@ -168,6 +169,18 @@ def test_when_nobody_can_count_nothing_runs() -> None:
     bench = Bench(settings={"rates": Rates({"probe": "1/hour"}, state=counts)})
     counts.close()
     bench.refuses(bench.call({}), "storage_unavailable")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"budgets": Budgets(tools={"Probe": Cap(calls=1)})},
+        {"rates": Rates({"*": "1/hour", "prode": "1/hour"})},
+    ],
+)
+def test_a_bound_of_a_tool_that_is_not_there_is_refused_when_the_gate_is_made(settings: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match=r'no tool is named "[^"]+"; the nearest are "probe"'):
+        Bench(settings=settings)
 
 
 # Attempts

@@ -96,6 +96,11 @@ class Budgets:
                 raise BadInput(f"The caps of {name} have to be numbers that are not negative.")
         self._counts: Counts = MemoryCounts(limits) if state is None else StateCounts(state)
 
+    @property
+    def tools(self) -> frozenset[str]:
+        """The tools that have a budget of their own."""
+        return frozenset(self._tools)
+
     def reserve(self, context: CallContext, tool: Tool, most: Amount) -> Reservation:
         """Take the most that one attempt may use. Raises BudgetExceeded, and then takes nothing."""
         scopes = (

@@ -26,6 +26,7 @@ from toolwise.core.errors import (
     StorageUnavailable,
     ToolFailed,
     ToolwiseError,
+    UnknownTool,
 )
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Call, CallContext, Effect, Labels, Result, Tool, ToolContext, WrittenCall
@@ -72,6 +73,8 @@ class Gate:
     them all. `definitions` pins tools whose descriptions come from elsewhere. `runner` runs the tools instead of
     `isolate.Runner`; it is the gate's then, and ends with it. `approvals`, `ledger` and `audit` are for people who
     decide and look. `close`, or the end of a `with` block, ends the tools' processes.
+
+    Raises BadInput when a tool has a budget or a rate of its own and is not among those of `registry`.
     """
 
     def __init__(
@@ -88,6 +91,8 @@ class Gate:
         clock: Clock = _CLOCK,
         notation: Notation = PLAIN,
     ) -> None:
+        for name in {*(budgets.tools if budgets else ()), *(rates.tools if rates else ())}:
+            _known(name, registry)
         # Early: the processes of ours are copies of this one.
         self._runner: Runs = Runner(registry.values(), limits, clock) if runner is None else runner
         self._registry = registry
@@ -378,3 +383,11 @@ class Gate:
         executed = event in ("intent", "result", "late") and line.effect == Effect.WRITE
         self.audit.append(line, also, durable=executed)
         telemetry.record(line)
+
+
+def _known(name: str, registry: Registry) -> None:
+    """A misspelt name would bound nothing."""
+    try:
+        registry.resolve(name)
+    except UnknownTool as error:
+        raise BadInput(f"A budget or a rate is for a tool that the gate does not have: {error}.") from None

@@ -63,6 +63,11 @@ class Rates:
                 "Redis needs an extra: pip install 'toolwise[redis]'."
             ) from error
 
+    @property
+    def tools(self) -> frozenset[str]:
+        """The tools that have a rate of their own."""
+        return frozenset(self._rates.keys() - {_EVERY})
+
     def hit(self, principal: Principal, tool: Tool) -> None:
         """Count one call. Raises LimitExceeded when it comes too soon, StorageUnavailable when nobody can count it."""
         for rate in self._rates.get(tool.name, self._rates.get(_EVERY, [])):
