@@ -10,6 +10,9 @@ import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
+from zoneinfo import ZoneInfo
+
+from toolwise.core.errors import BadInput
 
 
 class Clock(Protocol):
@@ -26,6 +29,16 @@ class Clock(Protocol):
 def cpu_seconds() -> float:
     """Processor seconds that this process has used, all its threads together."""
     return time.process_time()
+
+
+def today_in(zone: str, clock: Clock) -> str:
+    """The day that it is now in a time zone (`Europe/Oslo`), as an ISO date. Raises BadInput for an unknown zone."""
+    try:
+        return clock.now().astimezone(ZoneInfo(zone)).date().isoformat()
+    except (KeyError, ValueError, OSError) as error:  # ZoneInfoNotFoundError is a KeyError
+        raise BadInput(
+            f"There is no time zone {zone!r} here; use a name such as Europe/Oslo, or pip install tzdata."
+        ) from error
 
 
 class SystemClock:

@@ -38,6 +38,7 @@ class Tool:
     private     results hold private data
     public      what the tool is given leaves the house: a sink
     resource    tools of one resource exclude each other as readers and writers do; default: each tool is its own
+    examples    texts with calls in them, as a model should write them: for teaching a model to use the tool
     """
 
     name: str
@@ -55,6 +56,7 @@ class Tool:
     private: bool = False
     public: bool = False
     resource: str = ""
+    examples: tuple[str, ...] = ()
 
     @property
     def repeatable(self) -> bool:
