@@ -60,7 +60,12 @@ def dumps(value: Any, limits: Limits = LIMITS) -> str:
     Raises ResultInvalid for whatever is not finite, bounded JSON: NaN, sets, objects, keys that are no strings,
     unpaired surrogates, integers over `limits.integer_digits`, cycles, nesting over `limits.json_depth`.
     """
-    return _CANONICAL.encode(plain(value, ResultInvalid, limits.json_size, limits))
+    return canonical(plain(value, ResultInvalid, limits.json_size, limits))
+
+
+def canonical(value: Any) -> str:
+    """The same for a value that `plain` made: it is written as it is, and nothing is checked once more."""
+    return _CANONICAL.encode(value)
 
 
 def pretty(value: Any, limits: Limits = LIMITS) -> str:

@@ -21,7 +21,6 @@ from toolwise.core.errors import (
     BadInput,
     BudgetExceeded,
     Denied,
-    InvalidArguments,
     OutcomeUnknown,
     StorageUnavailable,
     ToolFailed,
@@ -126,8 +125,7 @@ class Gate:
             tool = self._registry.resolve(name)
             line = line._replace(tool=tool.name, effect=tool.effect.value)
             self._pinned(tool)
-            arguments = read(tool)
-            self._registry.validator(name).validate(arguments)
+            arguments = self._registry.validator(name).validate(read(tool))
             line, checked = self._identified(line, context, tool, arguments)
             line, decision = self._authorised(line, checked)
             earlier = self._ledger(tool).find(checked.entry)
@@ -181,13 +179,10 @@ class Gate:
 
     def _identified(self, line: Line, context: CallContext, tool: Tool, arguments: Arguments) -> tuple[Line, Checked]:
         """The line with digest and arguments, and the call with the key under which it runs once."""
-        try:
-            canonical = jsonio.dumps(arguments, self.limits)
-        except ToolwiseError as error:
-            raise InvalidArguments(str(error)) from None
+        canonical = jsonio.canonical(arguments)
         shown, secrets = redacted(arguments, tool.parameters) if tool.name in self._secretive else (arguments, ())
         digest = ledger.fingerprint(tool.name, canonical)
-        told = jsonio.dumps(shown, self.limits) if secrets else canonical
+        told = jsonio.canonical(shown) if secrets else canonical
         line = line._replace(arguments=jsonio.printable(told, self.limits.audit_chars), fingerprint=digest)
         entry = ledger.Entry(
             principal=line.principal,

@@ -7,28 +7,28 @@ covered: whether the tool exists and the arguments fit it, which the registry sa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from toolwise.core import jsonio
-from toolwise.core.errors import InvalidArguments, MalformedCall, TruncatedCall
+from toolwise.core.errors import MalformedCall, TruncatedCall
 from toolwise.core.limits import Limits
 from toolwise.core.types import Call, Tool, WrittenCall
 from toolwise.notation import inline
 
-Arguments = dict[str, Any]
+Arguments = Mapping[str, Any]
 
 
 def parse(
     call: Call | WrittenCall, notation: inline.Notation, limits: Limits
 ) -> tuple[str, Callable[[Tool], Arguments]]:
-    """The name, and a function that gives a private copy of the arguments once the tool is known.
+    """The name, and a function that gives the arguments once the tool is known.
 
     Both raise MalformedCall, TruncatedCall and InvalidArguments.
     """
     if isinstance(call, Call):
         given = call.arguments
-        return call.name, lambda tool: jsonio.plain(given, InvalidArguments, limits.argument_bytes, limits)
+        return call.name, lambda tool: given
     most = limits.call_chars if call.form == "inline" else limits.argument_bytes
     if not call.complete or len(call.text) > most:
         raise TruncatedCall(f"The call was not closed within {most} characters: write it shorter and close it.")
