@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         WrittenCall,
     )
     from toolwise.decode.engine import CallEnded, CallStarted, DecodeSettings, Stop, Text, generate
+    from toolwise.documents.read import read_documents
     from toolwise.gate.budget import Budgets, Cap
     from toolwise.gate.definitions import Definitions
     from toolwise.gate.gate import Gate
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from toolwise.notation.markers import Notation
     from toolwise.teach.annotate import annotate, load_augmented
     from toolwise.teach.config import Settings, load_settings
-    from toolwise.teach.corpus.documents import read_documents
     from toolwise.teach.report.summary import summarise
     from toolwise.teach.train import TrainSettings, train
     from toolwise.tools.builtin import builtin_registry
@@ -57,6 +57,7 @@ _HOMES = {
         "WrittenCall",
     ),
     "decode.engine": ("CallEnded", "CallStarted", "DecodeSettings", "Stop", "Text", "generate"),
+    "documents.read": ("read_documents",),
     "gate.budget": ("Budgets", "Cap"),
     "gate.definitions": ("Definitions",),
     "gate.gate": ("Gate",),
@@ -72,7 +73,6 @@ _HOMES = {
     "notation.markers": ("Notation",),
     "teach.annotate": ("annotate", "load_augmented"),
     "teach.config": ("Settings", "load_settings"),
-    "teach.corpus.documents": ("read_documents",),
     "teach.report.summary": ("summarise",),
     "teach.train": ("TrainSettings", "train"),
     "tools.builtin": ("builtin_registry",),

@@ -10,10 +10,11 @@ from pathlib import Path
 import toolwise
 
 PACKAGE = Path(toolwise.__file__).parent
-LIGHT = ("core", "notation", "tools", "gate")
+LIGHT = ("core", "notation", "documents", "tools", "gate")
 FORBID = """
 import sys
 HEAVY = {"torch", "transformers", "tokenizers", "safetensors", "pyarrow", "peft", "accelerate", "gguf", "matplotlib"}
+HEAVY |= {"bm25s", "Stemmer", "datasets", "pandas"}
 HEAVY |= {"sqlalchemy", "psycopg", "starlette", "uvicorn", "redis", "opentelemetry"}
 class Forbid:
     def find_spec(self, name, path=None, target=None):

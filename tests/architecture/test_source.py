@@ -26,10 +26,10 @@ IDS = [str(file.relative_to(SRC / "toolwise")) for file in FILES]
 
 #: From the ground up; `__init__` is the package's own, with the public names.
 FLOORS = (
-    *("core", "notation", "tools", "gate", "models", "teach", "decode", "evals", "serve", "demo"),
+    *("core", "notation", "documents", "tools", "gate", "models", "teach", "decode", "evals", "serve", "demo"),
     *("__init__", "console", "commands", "cli", "__main__"),
 )
-LIGHT = ("core", "notation", "tools", "gate")
+LIGHT = ("core", "notation", "documents", "tools", "gate")
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 100

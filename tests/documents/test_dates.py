@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from toolwise.teach.corpus.dates import date_in_url, partial_date
+from toolwise.documents.dates import date_in_url, partial_date
 
 
 @pytest.mark.parametrize(

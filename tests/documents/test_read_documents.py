@@ -16,7 +16,7 @@ import pytest
 from toolwise.core.errors import BadInput
 from toolwise.core.limits import LIMITS
 from toolwise.core.types import Document
-from toolwise.teach.corpus import read_documents
+from toolwise.documents import read_documents
 
 SMALL = replace(LIMITS, document_bytes=1000)
 

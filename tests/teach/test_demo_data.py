@@ -13,7 +13,7 @@ from word_tokenizer import Words
 
 from toolwise.core import jsonio
 from toolwise.core.types import Document
-from toolwise.teach.corpus import read_documents
+from toolwise.documents import read_documents
 from toolwise.teach.corpus.rules import calculator
 from toolwise.teach.records import Passage
 from toolwise.tools.calculator import calculate

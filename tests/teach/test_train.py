@@ -20,11 +20,11 @@ from rich.progress import Progress  # noqa: E402
 import tiny_models as tiny  # noqa: E402
 from toolwise.core import jsonio  # noqa: E402
 from toolwise.core.errors import BadInput, InProgress, ModelUnavailable, SettingsDiffer, StorageUnavailable  # noqa: E402
+from toolwise.core.lock import Lock  # noqa: E402
 from toolwise.models.load import load_network, load_tokenizer  # noqa: E402
 from toolwise.models.tokenizers import HFTokenizer  # noqa: E402
 from toolwise.notation.inline import Insertion, find, weave  # noqa: E402
 from toolwise.teach.records import Augmented, Span  # noqa: E402
-from toolwise.teach.store.lock import Lock  # noqa: E402
 from toolwise.teach.train import TrainSettings, hold_out, train  # noqa: E402
 from toolwise.teach.training.data import TrainingData  # noqa: E402
 from toolwise.teach.training.likelihood import Sums, sums  # noqa: E402

@@ -29,8 +29,8 @@ from toolwise.core.durable import sha256
 from toolwise.core.errors import BadInput, ToolwiseError
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Document
-from toolwise.teach.corpus.dates import date_in_url, partial_date
-from toolwise.teach.store.rows import arrow
+from toolwise.documents.arrow import arrow
+from toolwise.documents.dates import date_in_url, partial_date
 
 _BOM = b"\xef\xbb\xbf"
 _FIELDS = ("text", "id", "date", "url", "language")

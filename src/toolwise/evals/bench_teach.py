@@ -19,12 +19,13 @@ from rich.table import Table
 
 from toolwise.core.clock import cpu_seconds
 from toolwise.core.errors import BadInput
+from toolwise.documents import read_documents
 from toolwise.evals.naive import NaiveSampler, naive_score
 from toolwise.gate.offline import offline_gate
 from toolwise.models.base import LanguageModel
 from toolwise.models.load import load_model
 from toolwise.teach.config import Control, Settings, load_settings
-from toolwise.teach.corpus import cut, read_documents
+from toolwise.teach.corpus import cut
 from toolwise.teach.corpus.rules import rule_named
 from toolwise.teach.execute import Executor
 from toolwise.teach.keep import keep

@@ -17,10 +17,10 @@ from pathlib import Path
 from rich.table import Table
 
 from toolwise.core.errors import BadInput, ToolwiseError
+from toolwise.documents.read import read_objects
 from toolwise.models.base import LanguageModel
 from toolwise.notation.inline import write_body
 from toolwise.teach.config import ToolSettings
-from toolwise.teach.corpus.documents import read_objects
 from toolwise.teach.expressions import word_start
 from toolwise.teach.prepare import Prepared, prepare
 from toolwise.teach.prompts import PROMPTS

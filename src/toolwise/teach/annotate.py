@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from toolwise.core.jsonio import fingerprint
+from toolwise.documents import corpus_digest, read_documents
 from toolwise.gate.offline import offline_gate
 from toolwise.models.base import LanguageModel
 from toolwise.models.load import cpu_threads, describe_model, load_model
 from toolwise.notation.segments import Tokenizer
 from toolwise.teach.config import Settings
-from toolwise.teach.corpus import corpus_digest, cut, read_documents
+from toolwise.teach.corpus import cut
 from toolwise.teach.keep import keep, thresholds
 from toolwise.teach.pipeline import Pipeline
 from toolwise.teach.prompts import PROMPTS

@@ -13,19 +13,11 @@ import re
 
 from toolwise.core.errors import BadInput
 from toolwise.core.types import Document
+from toolwise.documents.sentences import SENTENCE_END
 from toolwise.notation.segments import Tokenizer
 from toolwise.teach.records import Passage
 
 _PARAGRAPH = re.compile(r"\n\s*\n")
-_SENTENCE = re.compile(
-    r"""
-        (?<!\b[A-Z]) (?<!\b(?:Mr|Dr|St|No)) (?<!\b(?:Mrs|Sen|Rep|Gen))   # no sentence ends behind A. or Mr.
-        [.!?…]["'”’)\]]*+\s++(?![a-z])                                    # nor in front of a small letter
-      | [。！？]["”’」』）]*\s*
-      | \n\s*
-    """,
-    re.VERBOSE,
-)
 _SPACE = re.compile(r"\s+")
 
 
@@ -79,7 +71,7 @@ def _end(text: str, start: int, chars: int) -> int:
     most = start + chars
     if most >= len(text):
         return len(text)
-    for pattern, least in ((_PARAGRAPH, start + chars // 2), (_SENTENCE, start + 1), (_SPACE, start + 1)):
+    for pattern, least in ((_PARAGRAPH, start + chars // 2), (SENTENCE_END, start + 1), (_SPACE, start + 1)):
         ends = [match.end() for match in pattern.finditer(text, start, most) if match.end() >= least]
         if ends:
             return ends[-1]

@@ -1,4 +1,4 @@
-"""Which passages are tried for a tool, and which calls look ahead.
+"""Which passages are tried for a tool.
 
 A rule reads a passage and gives None to try it, or the code of the reason to leave it out: `no_numbers`,
 `few_numbers`, `no_arithmetic` (calculator), `no_date` (calendar). Source: Toolformer, section 3.1 and appendix A.
@@ -13,7 +13,6 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from fractions import Fraction
 
 from toolwise.core.errors import BadInput
 from toolwise.notation.segments import Tokenizer
@@ -67,22 +66,6 @@ def rule_named(name: str, seed: int = 0) -> Rule:
     if name not in rules:
         raise BadInput(f"there is no rule {name!r}; use one of {', '.join(rules)}")
     return rules[name]
-
-
-def looks_ahead(arguments: str, text: str, offset: int) -> bool:
-    """Whether the arguments of a call before character `offset` hold a number that stands in the text only behind it.
-
-    Signs and percent signs do not count: `25` is `25%` read from what follows. A number across the offset is behind.
-    """
-    arguments = re.sub(r"(?<=[0-9])x(?=[0-9])", " x ", arguments)  # 3x14 is one word in prose, and a product in a call
-    found = numbers(text)
-    before = {_magnitude(number) for number in found if number.end <= offset}
-    behind = {_magnitude(number) for number in found if number.end > offset}
-    return any(_magnitude(number) in behind - before for number in numbers(arguments))
-
-
-def _magnitude(number: Number) -> Fraction:
-    return abs(number.value) * (100 if number.text.endswith("%") else 1)
 
 
 def _token_positions(text: str, found: Sequence[Number], tokenizer: Tokenizer) -> list[int]:

@@ -3,8 +3,7 @@
     with Store.open(folder, settings) as store: ...     a run that writes
     Store.load(folder)                                  a finished run
 
-`store` is the folder, `shards` its files, `rows` the Parquet in them, `journal` what is done, `sealed` small files with
-a checksum, `lock` the one writer.
+`store` is the folder, `shards` its files, `rows` the Parquet in them, `journal` what is done.
 """
 
 from toolwise.teach.store.shards import Kind, ShardInfo, put

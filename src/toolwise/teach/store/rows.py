@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from toolwise.core.errors import BadInput, Corrupt
+from toolwise.documents.arrow import arrow
 
 T = TypeVar("T")
 
@@ -24,16 +25,6 @@ class _Column:
     nullable: bool
     store: Callable[[Any], Any]
     load: Callable[[Any], Any]
-
-
-def arrow() -> tuple[Any, Any]:
-    """`pyarrow` and `pyarrow.parquet`, imported when first needed. Raises BadInput where they are not installed."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise BadInput("Parquet files need pyarrow: pip install 'toolwise[teach]'") from error
-    return pyarrow, pyarrow.parquet
 
 
 def to_parquet(rows: Sequence[Any], row: type[Any]) -> bytes:

@@ -27,10 +27,10 @@ from toolwise.core import jsonio
 from toolwise.core.durable import TEMPORARY, replace_file, storage, sync_folder
 from toolwise.core.errors import BadInput, Corrupt, SettingsDiffer
 from toolwise.core.limits import LIMITS
+from toolwise.core.lock import Lock
+from toolwise.core.sealed import read_sealed, seal
 from toolwise.teach.store import shards
 from toolwise.teach.store.journal import Journal, Recovered, recover
-from toolwise.teach.store.lock import Lock
-from toolwise.teach.store.sealed import read_sealed, seal
 from toolwise.teach.store.shards import KINDS, Kind, ShardInfo, put
 
 T = TypeVar("T")
