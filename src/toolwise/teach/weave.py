@@ -1,10 +1,12 @@
-"""The kept calls woven into their passages: C*, the augmented corpus."""
+"""The kept calls woven into their passages: C*, the augmented corpus. And where they stand in the plain text again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
-from toolwise.notation.inline import PLAIN, Insertion, Notation, find, weave
+from toolwise.core.errors import BadInput
+from toolwise.notation.inline import PLAIN, FoundCall, Insertion, Notation, find, strip, weave
 from toolwise.teach.records import Augmented, Candidate, Passage, Span
 
 
@@ -17,6 +19,22 @@ def augment(
         if candidate.reason is None:
             kept.setdefault(candidate.passage, []).append(candidate)
     return [_weave(passage, kept[passage.id], notation) for passage in passages if passage.id in kept]
+
+
+def unweave(row: Augmented) -> list[tuple[int, FoundCall]]:
+    """The calls of a row, each with the character of the plain text before which it stands.
+
+    Raises BadInput when text, spans and plain text do not fit each other. Rows are in the plain notation.
+    """
+    calls = find(row.text)
+    found = [(call.start, call.end, call.result_start, call.result_end) for call in calls]
+    if found != [(span.start, span.end, span.result_start, span.result_end) for span in row.spans]:
+        raise BadInput(f"The spans of passage {row.passage!r} are not its calls; weave it anew.")
+    ends = [0, *(call.end for call in calls)]
+    between = [strip(row.text[end:start]) for end, (start, *_) in zip(ends, found, strict=False)]
+    if "".join([*between, strip(row.text[ends[-1] :])]) != row.plain:
+        raise BadInput(f"The text of passage {row.passage!r} without its calls is not its plain text; weave it anew.")
+    return list(zip(accumulate(map(len, between)), calls, strict=True))
 
 
 def _weave(passage: Passage, calls: list[Candidate], notation: Notation) -> Augmented:

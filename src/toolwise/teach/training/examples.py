@@ -16,14 +16,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, repeat
+from itertools import repeat
 
-from toolwise.core.errors import BadInput
-from toolwise.notation.inline import FoundCall, find, strip
 from toolwise.notation.pieces import call_segments
 from toolwise.notation.segments import Ids, Tokenizer, encode
 from toolwise.teach.prepare import offsets
 from toolwise.teach.records import Augmented
+from toolwise.teach.weave import unweave
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ def training_example(
     row's text and spans do not fit each other.
     """
     document = tokenizer.encode(row.plain)
-    wanted = [] if plain else _calls(row)
+    wanted = [] if plain else unweave(row)
     cuts = {offset: i for i, offset in enumerate(offsets(row.plain, document, tokenizer))} if wanted else {}
     ids: list[int] = []
     mask: list[bool] = []
@@ -148,16 +147,3 @@ def split(example: Example, length: int, begin: int) -> tuple[Example, ...] | No
         )
         start = stop
     return tuple(pieces)
-
-
-def _calls(row: Augmented) -> list[tuple[int, FoundCall]]:
-    """The calls of a row, each with the character of the plain text before which it stands."""
-    calls = find(row.text)
-    found = [(call.start, call.end, call.result_start, call.result_end) for call in calls]
-    if found != [(span.start, span.end, span.result_start, span.result_end) for span in row.spans]:
-        raise BadInput(f"The spans of passage {row.passage!r} are not its calls; weave it anew.")
-    ends = [0, *(call.end for call in calls)]
-    between = [strip(row.text[end:start]) for end, (start, *_) in zip(ends, found, strict=False)]
-    if "".join([*between, strip(row.text[ends[-1] :])]) != row.plain:
-        raise BadInput(f"The text of passage {row.passage!r} without its calls is not its plain text; weave it anew.")
-    return list(zip(accumulate(map(len, between)), calls, strict=True))
