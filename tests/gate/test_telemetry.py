@@ -16,7 +16,7 @@ from toolwise.core.types import Effect
 def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     provider, exporter = TracerProvider(), InMemorySpanExporter()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
     return exporter
 
 
@@ -68,6 +68,6 @@ def test_an_exporter_that_fails_costs_no_call_its_result(
 ) -> None:
     provider = TracerProvider()
     provider.add_span_processor(Broken())
-    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
     bench = Bench((tool(lambda to: to, "send", Effect.WRITE, to=TEXT),))
     assert bench.call(arguments, "send").code in ("ok", "invalid_arguments")

@@ -164,14 +164,14 @@ class Gate:
     def _opened(self, call: Call | WrittenCall, context: CallContext) -> Line:
         """What the audit log will say of this call; it is filled in as it becomes known."""
         most = self.limits.id_chars
-        for identity in (context.run_id, call.id, context.principal.id):
+        ids = context.run_id, call.id, context.principal.id
+        for identity in ids:
             if not 0 < len(identity) <= most or not identity.isprintable():
                 raise BadInput(f"Give principal, run and call an id of 1 to {most} characters that print.")
-        line = Line(context.run_id, call.id, context.principal.id)
         if isinstance(call, Call):
-            return line._replace(tool=jsonio.printable(call.name, self.limits.name_chars))
+            return Line(*ids, tool=jsonio.printable(call.name, self.limits.name_chars))
         text = SHOWN if self._secretive else call.text  # until it is read, nobody knows which part is secret
-        return line._replace(arguments=jsonio.printable(text, self.limits.audit_chars))
+        return Line(*ids, arguments=jsonio.printable(text, self.limits.audit_chars))
 
     def _pinned(self, tool: Tool) -> None:
         if self._definitions is not None:
@@ -207,7 +207,7 @@ class Gate:
         labels = self._flow.of(checked.context, checked.tool)
         try:
             decision = self._policy.decide(checked.context.principal, checked.tool, checked.arguments, labels)
-            decision = replace(decision, policy=said(decision.policy))
+            decision = Decision(decision.verdict, said(decision.policy))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # noqa: BLE001  whatever a policy raises, an engine's panic too, allows nothing
@@ -263,7 +263,7 @@ class Gate:
         def again(outcome: Outcome) -> bool:
             try:
                 held.take(self._most(tool))
-                self._append(line._replace(code=outcome.code), started, event="retried")
+                self._append(line, started, event="retried", code=outcome.code)
             except (BudgetExceeded, StorageUnavailable):
                 return False
             return True
@@ -286,21 +286,18 @@ class Gate:
         kept = result if late is None else self._result(line, checked, late, started)
         end: ledger.End = "late" if late is not None else "unknown" if result.code == OutcomeUnknown.code else "done"
         taken = self._ledger(tool)
+        detail = blanked(outcome.detail, checked.secrets).replace("\0", "\\0")
+
+        def finish(sql: Sql | None = None) -> None:
+            taken.finish(checked.entry, kept, end, sql)
+
         try:
-            said = line._replace(
-                code=result.code,
-                digest=result.sha256,
-                detail=blanked(outcome.detail, checked.secrets).replace("\0", "\\0"),
-            )
-            if writes:
-                self._append(
-                    said, started, event="result", also=lambda sql: taken.finish(checked.entry, kept, end, sql)
-                )
-            else:
-                self._append(said, started, event="result")
-                taken.finish(checked.entry, kept, end)
+            also, code, digest = finish if writes else None, result.code, result.sha256
+            self._append(line, started, event="result", also=also, code=code, digest=digest, detail=detail)
+            if not writes:
+                finish()
             if late is not None:
-                self._append(line._replace(code=kept.code, digest=kept.sha256), started, event="late")
+                self._append(line, started, event="late", code=kept.code, digest=kept.sha256)
         except StorageUnavailable as error:
             return self._unrecorded(line, tool, error, started)
         return self._released(line, checked, result, started)
@@ -308,13 +305,13 @@ class Gate:
     def _refused(self, line: Line, refusal: ToolwiseError, started: float) -> Result:
         """Nothing ran. A refusal that cannot be recorded says so: the operator has to act before the model does."""
         try:
-            self._append(line._replace(code=refusal.code), started, event="refused")
+            self._append(line, started, event="refused", code=refusal.code)
         except StorageUnavailable as error:
             refusal = error
         return self._error(line, refusal, started)
 
     def _replayed(self, line: Line, checked: Checked, earlier: Result, started: float) -> Result:
-        self._append(line._replace(code=earlier.code, digest=earlier.sha256), started, event="replayed")
+        self._append(line, started, event="replayed", code=earlier.code, digest=earlier.sha256)
         return self._released(line, checked, earlier, started)
 
     def _released(self, line: Line, checked: Checked, result: Result, started: float) -> Result:
@@ -372,9 +369,12 @@ class Gate:
         """What one attempt may use at most."""
         return Amount(1, self._seconds(tool), self.limits.result_bytes, tool.cost)
 
-    def _append(self, line: Line, started: float, *, event: Event, also: Callable[[Sql], None] | None = None) -> None:
+    def _append(
+        self, line: Line, started: float, *, event: Event, also: Callable[[Sql], None] | None = None, **told: str
+    ) -> None:
+        """Write the line down with what is `told` besides."""
         seconds = self._clock.monotonic() - started
-        line = line._replace(event=event, seconds=seconds, wall=self._clock.now().isoformat())
+        line = line._replace(event=event, seconds=seconds, wall=self._clock.now().isoformat(), **told)
         executed = event in ("intent", "result", "late") and line.effect == Effect.WRITE
         self.audit.append(line, also, durable=executed)
         telemetry.record(line)

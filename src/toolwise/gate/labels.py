@@ -32,10 +32,12 @@ def labels_of(tool: Tool) -> Labels:
     )
 
 
+_HARMLESS = (Integrity.TRUSTED, Confidentiality.PUBLIC)
+
+
 def written(labels: Labels) -> str:
     """Labels as the audit log has them: `untrusted private`; empty for a run that has read nothing of the kind."""
-    named = (labels.integrity is Integrity.UNTRUSTED, labels.confidentiality is Confidentiality.PRIVATE)
-    return " ".join(word for word, given in zip(("untrusted", "private"), named, strict=True) if given)
+    return " ".join([label for label in (labels.integrity, labels.confidentiality) if label not in _HARMLESS])
 
 
 def read(text: str) -> Labels:

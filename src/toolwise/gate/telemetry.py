@@ -37,7 +37,10 @@ def record(line: Line) -> None:
 
 
 def _record(line: Line) -> None:
-    tracer = trace.get_tracer("toolwise.gate")
+    provider = trace.get_tracer_provider()
+    if isinstance(provider, trace.ProxyTracerProvider):  # the program has set up none
+        return
+    tracer = provider.get_tracer("toolwise.gate")
     ended = datetime.fromisoformat(line.wall).timestamp()
     span = tracer.start_span(f"execute_tool {line.tool}".rstrip(), start_time=_nanoseconds(ended - line.seconds))
     if not span.is_recording():
