@@ -26,27 +26,33 @@ def bench(given: Tool, state: State, trust: Any = "first", **settings: Any) -> B
 
 @pytest.mark.case("H2")
 @pytest.mark.parametrize(
-    "changed",
+    "change",
     [
-        replace(ADD, description="Adds numbers!"),
-        replace(ADD, description="Adds numbers.\u200b"),
-        replace(ADD, effect=Effect.READ),
-        replace(ADD, parameters={**ADD.parameters, "required": ["to"]}),
-        replace(ADD, parameters={**ADD.parameters, "properties": {"to": TEXT, "sidenote": TEXT}}),
+        {"description": "Adds numbers!"},
+        {"description": "Adds numbers.\u200b"},
+        {"description": 'Adds numbers.\n  "effect": "pure",'},
+        {"effect": Effect.READ},
+        {"parameters": {**ADD.parameters, "required": ["to"]}},
+        {"parameters": {**ADD.parameters, "properties": {"to": TEXT, "sidenote": TEXT}}},
+        {"trusted": True, "public": True},
+        {"effect": Effect.WRITE, "idempotent": True},
+        {"bounded": False, "seconds": 5.0, "cost": 1.0},
     ],
 )
 def test_a_tool_that_changed_since_it_was_approved_is_suspended_until_a_person_has_seen_the_difference(
-    changed: Tool, tmp_path: Path
+    change: dict[str, Any], tmp_path: Path
 ) -> None:
+    changed = replace(ADD, **change)
     state = open_state(tmp_path / "state.db")
     assert bench(ADD, state).call({"to": "1"}, "add").ok
     after = bench(changed, state)
     result = after.call({"to": "2"}, "add")
     assert result.code == "definition_changed"
+    assert f"(changed: {', '.join(change)})" in result.text
     assert after.lines[-1].event == "refused"
     pins = Definitions(state, CLOCK)
     difference = pins.difference(changed)
-    assert difference.startswith("--- approved\n+++ now\n")
+    assert difference.startswith(f"changed: {', '.join(change)}\n--- approved\n+++ now\n")
     assert any(line.startswith("+ ") for line in difference.split("\n"))
     assert all(line.isprintable() for line in difference.split("\n"))
     pins.approve(changed, "Ann")

@@ -1,7 +1,7 @@
 """Tools from functions, and the registry that holds them."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import fields, replace
 from enum import Enum
 
 import pytest
@@ -148,6 +148,18 @@ def test_the_fingerprint_changes_with_any_definition_and_not_with_the_order():
     ]
     assert len({Registry([a, other]).fingerprint for other in [b, *changed]}) == 5
     assert len({definition_hash(other) for other in [b, *changed]}) == 5
+
+
+def test_what_a_person_approves_is_all_that_is_declared():
+    told = {"run": print, "context_parameter": "context", "examples": ()}
+    declared = {"bounded": True, "seconds": 1.0, "cost": 1.0, "resource": "disk"}
+    declared |= dict.fromkeys(("idempotent", "keyed", "trusted", "private", "public"), True)
+    assert {field.name for field in fields(Tool)} == {"name", "description", "parameters", "effect", *told, *declared}
+    before = named("a")
+    changed = [replace(before, **{name: value}) for name, value in declared.items()]
+    assert len({definition_hash(other) for other in [before, *changed]}) == 1 + len(declared)
+    assert len({definition_hash(replace(before, **{name: value})) for name, value in told.items()}) == 1
+    assert len({Registry([replace(before, **{name: declared[name]})]).fingerprint for name in declared}) == 1
 
 
 def test_a_definition_that_cannot_be_written_is_refused():

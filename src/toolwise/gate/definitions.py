@@ -1,4 +1,4 @@
-"""What was approved is what runs: a tool's name, description, schema and effect are pinned by their hash.
+"""What was approved is what runs: a tool's name, description, schema and all that is declared of it are pinned.
 
 A tool that was never seen is pinned when the gate is made (`trust="first"`), or waits until a person has approved it
 (`trust="approved"`). A tool whose definition is another than the pinned one is suspended, and every call of it is
@@ -6,13 +6,13 @@ A tool that was never seen is pinned when the gate is made (`trust="first"`), or
 its line in the audit log, `pinned`, are one transaction.
 
 Worth its trouble for tools whose definitions come from elsewhere (servers, files); a program's own tools change only
-with the program. Not covered: what the tool's code does, which no hash of its words can pin; and what else is declared
-of it here (`trusted`, `private`, `public`, `idempotent`, ...), which a server never says.
+with the program. Not covered: what the tool's code does, which no hash of its words can pin.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -72,7 +72,10 @@ class Definitions:
         if not found:
             raise DefinitionChanged("Nobody has approved this tool yet: do without it.")
         if found[0][0] != hash:
-            raise DefinitionChanged("This tool is not the one that was approved; it waits for a person: do without it.")
+            changed = ", ".join(self.changed(tool))
+            raise DefinitionChanged(
+                f"This tool is not as it was approved (changed: {changed}); it waits for a person: do without it."
+            )
 
     def approve(self, tool: Tool, by: str) -> Pin:
         """Pin the tool as it is now."""
@@ -107,13 +110,29 @@ class Definitions:
         rows = self._state.read("SELECT name, hash, text, approved_by, wall FROM definitions ORDER BY name")
         return [Pin(*row) for row in rows]
 
+    def changed(self, tool: Tool) -> list[str]:
+        """The fields of its definition that are not as they were approved; all of them where none was."""
+        before, now = _fields(self._approved(tool)), _fields(readable(tool))
+        return [name for name in before | now if before.get(name) != now.get(name)]
+
     def difference(self, tool: Tool) -> str:
-        """What changed since the tool was approved, line by line; empty when nothing did."""
-        before = next((pin.text for pin in self.pins() if pin.name == tool.name), "")
-        lines = difflib.unified_diff(
-            before.split("\n"), readable(tool).split("\n"), "approved", "now", lineterm="", n=2
-        )
-        return "\n".join(lines)
+        """What changed since the tool was approved: the fields, and line by line; empty when nothing did."""
+        before, now = self._approved(tool).split("\n"), readable(tool).split("\n")
+        lines = list(difflib.unified_diff(before, now, "approved", "now", lineterm="", n=2))
+        return "\n".join([f"changed: {', '.join(self.changed(tool))}", *lines]) if lines else ""
+
+    def _approved(self, tool: Tool) -> str:
+        return next((pin.text for pin in self.pins() if pin.name == tool.name), "")
+
+
+# What is deeper stands further to the right, and no text in JSON goes on in another line.
+_FIELD = re.compile(r'^  "(\w+)": ', re.MULTILINE)
+
+
+def _fields(text: str) -> dict[str, str]:
+    """The fields of a definition that `readable` wrote."""
+    _, *parts = _FIELD.split(text)
+    return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def readable(tool: Tool) -> str:

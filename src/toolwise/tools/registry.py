@@ -12,6 +12,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
 from functools import wraps
 from inspect import iscoroutinefunction
 from types import MappingProxyType
@@ -105,7 +106,9 @@ class Registry(Mapping[str, Tool]):
         self._tools: Mapping[str, Tool] = MappingProxyType(by_name)
         self._validators = validators
         self._hashes = {name: definition_hash(each) for name, each in by_name.items()}
-        self._fingerprint = jsonio.fingerprint(self._hashes)
+        self._fingerprint = jsonio.fingerprint(
+            {name: jsonio.fingerprint(_words(each)) for name, each in by_name.items()}
+        )
 
     def __getitem__(self, name: str) -> Tool:
         return self._tools[name]
@@ -123,7 +126,7 @@ class Registry(Mapping[str, Tool]):
 
     @property
     def fingerprint(self) -> str:
-        """Changes with any definition, not with the order."""
+        """Changes with what a model is told of any tool, and with its effect; not with the order."""
         return self._fingerprint
 
     def hash_of(self, name: str) -> str:
@@ -145,13 +148,25 @@ class Registry(Mapping[str, Tool]):
 
 
 def definition(tool: Tool) -> dict[str, Any]:
-    """What a person approves: name, description, effect, parameters."""
-    told = {
-        "name": tool.name,
-        "description": tool.description,
-        "effect": str(tool.effect),
-        "parameters": tool.parameters,
-    }
+    """What a person approves: name, description, all that is declared of the tool, parameters."""
+    declared = {name: getattr(tool, name) for name in _DECLARED}
+    return _plain({"name": tool.name, "description": tool.description, **declared, "parameters": tool.parameters})
+
+
+# All but the function, how it is called, and what only teaching shows: a new declaration is pinned from its first day.
+_DECLARED = [
+    field.name
+    for field in fields(Tool)
+    if field.name not in ("name", "description", "parameters", "run", "context_parameter", "examples")
+]
+
+
+def _words(tool: Tool) -> dict[str, Any]:
+    described = {"name": tool.name, "description": tool.description}
+    return _plain(described | {"effect": tool.effect, "parameters": tool.parameters})
+
+
+def _plain(told: dict[str, Any]) -> dict[str, Any]:
     plain: dict[str, Any] = jsonio.plain(told, BadInput, LIMITS.json_size)
     return plain
 
