@@ -1,15 +1,16 @@
-"""`safe_fetch`: a web page for a tool whose address a model chooses.
+"""`safe_fetch`: an HTTP request for a tool whose address a model chooses.
 
 Covers: every hop's name is looked up, every address that comes back is checked, and the connection goes to a checked
 one, so that neither a spelling, a name of the attacker's, a redirect nor an answer that changes leads into the own
 network; what the tool sends along stays with the first origin; the body is bounded after decoding, and the whole
-fetch by one deadline. Private hosts are reached only where the author allowed exactly this host and port.
+fetch by one deadline. Private hosts are reached only where the author allowed exactly this host and port. Only GET and
+HEAD follow a redirect: what changes something is asked of one server, once.
 
 Not covered
 - what the page says: it is data from outside, and the gate labels it so
 - where the address itself carries data away (`?q=...`): that is a policy's part
 - a name that the author allowed: whoever answers for it chooses the address
-- methods other than GET, and encodings other than gzip, which is all that is asked for
+- encodings other than gzip, which is all that is asked for; a body that does not fit into memory
 - a name server that never answers keeps a thread until the system gives up
 """
 
@@ -27,12 +28,17 @@ from toolwise.core.errors import BadInput, DeadlineExceeded, LimitExceeded, Tool
 from toolwise.core.jsonio import quote
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.tools.confined.addresses import is_public
-from toolwise.tools.confined.exchange import Left, Reply, exchange
+from toolwise.tools.confined.exchange import Leaving, Left, Reply, Request, exchange
 from toolwise.tools.confined.network import Network, SystemNetwork
 from toolwise.tools.confined.targets import Target, read_host
 
+METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+"""What may be asked; TRACE would send secrets back."""
+
 _CLOCK, _NETWORK = SystemClock(), SystemNetwork()
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_FOLLOWS = frozenset({"GET", "HEAD"})
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 _NAME, _VALUE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+"), re.compile(r"[!-~](?:[\t -~]*[!-~])?")
 # These say how the request itself is carried, which is not the tool's to choose
 _OURS = frozenset({"accept-encoding", "connection", "content-length", "expect", "host", "te", "trailer"}) | {
@@ -60,31 +66,41 @@ class Response:
 def safe_fetch(
     url: str,
     *,
+    method: str = "GET",
+    body: bytes | None = None,
     headers: Mapping[str, str] | None = None,
     allowed: Collection[tuple[str, int]] = (),
     network: Network = _NETWORK,
     limits: Limits = LIMITS,
     clock: Clock = _CLOCK,
     tls: ssl.SSLContext | None = None,
+    leaving: Leaving = lambda: None,
 ) -> Response:
-    """GET a public http or https address. A status such as 404 is a response as well.
+    """Ask a public http or https address. A status such as 404 is a response as well, and so is a redirect of a
+    request that is neither GET nor HEAD.
 
     `headers` go to the first origin alone, but for what to accept and who asks. `allowed` names hosts and ports that
     may be private, as `{("127.0.0.1", 8080)}`; each is compared whole. `tls` replaces the machine's authorities.
+    `leaving` is called whenever a part of a request is about to leave: what fails before the first reached nobody.
 
     Raises UnsafeTarget (the address, or one that it redirects to, may not be reached), LimitExceeded (redirects,
-    size), DeadlineExceeded, ToolFailed (no such host, no answer, no HTTP), and BadInput for headers that are none.
+    size), DeadlineExceeded, ToolFailed (no such host, no answer, no HTTP), and BadInput for a method or headers that
+    cannot be sent.
     """
+    if method not in METHODS or (body is not None and method in _FOLLOWS):
+        raise BadInput(f"{quote(method)} cannot be sent: use {', '.join(METHODS)}; GET and HEAD take no body.")
+    if body is None and method in _WITH_BODY:
+        body = b""  # servers are told, lest they wait for one
     left = _countdown(clock, limits.fetch_seconds)
-    sent = {"user-agent": "toolwise", **_checked(headers or {})}
+    sent = {"user-agent": "toolwise", **checked_headers(headers or {})}
     private = frozenset((_allowed_host(host), port) for host, port in allowed)
     target = Target.read(url, limits)
     for _ in range(limits.redirects + 1):
         addresses = _checked_addresses(target, private, network, left)
-        with exchange(
-            target, addresses, {**sent, "accept-encoding": "gzip"}, network=network, left=left, tls=tls
-        ) as reply:
-            location = reply.headers.get("location") if reply.status in _REDIRECTS else None
+        request = Request(method, {**sent, "accept-encoding": "gzip"}, body)
+        with exchange(target, addresses, request, network=network, left=left, leaving=leaving, tls=tls) as reply:
+            follows = method in _FOLLOWS and reply.status in _REDIRECTS
+            location = reply.headers.get("location") if follows else None
             if location is None:
                 shown = {name: value for name, value in reply.headers.items() if name in _SHOWN}
                 return Response(reply.status, str(target), shown, _body(reply, limits.response_bytes))
@@ -109,8 +125,8 @@ def _countdown(clock: Clock, seconds: float) -> Left:
     return left
 
 
-def _checked(headers: Mapping[str, str]) -> dict[str, str]:
-    """The tool's own headers, names in lower case."""
+def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """A tool's own headers, names in lower case. Raises BadInput for one that would change more than itself."""
     checked = {name.lower(): value for name, value in headers.items()}
     for name, value in checked.items():
         if name in _OURS or name.startswith("proxy-") or not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
