@@ -28,6 +28,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+_NUMBER, _LIST, _OBJECT = (int, float), (list, tuple), (dict, Mapping)  # a union would be made anew at every question
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 
 
@@ -125,33 +126,35 @@ def plain(value: Any, refuse: type[ToolwiseError], size: int, limits: Limits = L
     object that refers to itself, or to one part many times, is refused early. Raises `refuse`.
     """
     left = size
-
-    def spend(amount: int) -> None:
-        nonlocal left
-        left -= amount
-        if left < 0:
-            raise refuse(f"too large: keep it under {size} characters")
+    too_large = f"too large: keep it under {size} characters"
 
     def text_of(text: Any) -> str:
+        nonlocal left
         if not isinstance(text, str):
             raise refuse("a key is not a string: use strings as keys")
-        spend(len(text))
-        check_text(text, refuse)
+        left -= len(text)
+        if left < 0:
+            raise refuse(too_large)
+        if not text.isascii():
+            check_text(text, refuse)
         return str.__str__(text)  # the characters of a `str` enum, not its name
 
     def copy(item: Any, depth: int) -> Any:
-        spend(1)
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise refuse(too_large)
         if isinstance(item, str):
             return text_of(item)
         if item is None or isinstance(item, bool):
             return item
-        if isinstance(item, int | float):
+        if isinstance(item, _NUMBER):
             return _number(item, refuse, limits)
         if depth >= limits.json_depth:
             raise refuse(f"too deep: nest at most {limits.json_depth} objects and lists, without cycles")
-        if isinstance(item, list | tuple):
+        if isinstance(item, _LIST):
             return [copy(part, depth + 1) for part in item]
-        if isinstance(item, dict | Mapping):
+        if isinstance(item, _OBJECT):
             return {text_of(key): copy(part, depth + 1) for key, part in item.items()}
         raise refuse(f"not JSON: a value has the type {quote(type(item).__name__)}")
 
