@@ -18,25 +18,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
 from toolwise.core import jsonio
-from toolwise.core.durable import TEMPORARY, replace_file, storage, sync_folder
-from toolwise.core.errors import BadInput, Corrupt, SettingsDiffer
+from toolwise.core.durable import replace_file, storage, sync_folder
+from toolwise.core.errors import BadInput, Corrupt
 from toolwise.core.limits import LIMITS
 from toolwise.core.lock import Lock
 from toolwise.core.sealed import read_sealed, seal
+from toolwise.core.work_folder import SETTINGS, begin
 from toolwise.teach.store import shards
 from toolwise.teach.store.journal import Journal, Recovered, recover
 from toolwise.teach.store.shards import KINDS, Kind, ShardInfo, put
 
 T = TypeVar("T")
 
-_SETTINGS, _JOURNAL, _MANIFEST, _LOCK = "settings.json", "journal", "manifest.json", "lock"
-_OURS = frozenset({_SETTINGS, _JOURNAL, _MANIFEST, _LOCK, *KINDS})
+_JOURNAL, _MANIFEST = "journal", "manifest.json"
 
 
 class Store:
@@ -73,19 +73,9 @@ class Store:
         """
         path = Path(folder)
         wanted = jsonio.plain(settings, BadInput, LIMITS.json_size)
-        with storage(path):
-            path.mkdir(parents=True, exist_ok=True)
-            with suppress(PermissionError):  # a folder that may be entered, yet not read, cannot be synced
-                sync_folder(path.parent)
-            _refuse_strangers(path)
         with ExitStack() as undo:
-            lock = Lock(path / _LOCK)
+            lock = begin(path, wanted, KINDS, (_JOURNAL, _MANIFEST))
             undo.callback(lock.close)
-            _make_room(path)
-            if (path / _SETTINGS).exists():
-                _refuse_other_settings(path, read_sealed(path / _SETTINGS), wanted)
-            else:
-                replace_file(path / _SETTINGS, seal(wanted))
             journal = Journal(path / _JOURNAL)
             undo.callback(journal.close)
             store = cls(path, wanted, None, journal.recovered, (lock, journal))
@@ -101,7 +91,7 @@ class Store:
         a shard of a finished folder is missing or the folder's own files are damaged.
         """
         path = Path(folder)
-        if not os.path.isfile(path / _SETTINGS):  # False for a name that no folder can have, too
+        if not os.path.isfile(path / SETTINGS):  # False for a name that no folder can have, too
             raise BadInput(f"{str(path)!r} is not the folder of a run; give the one that annotating wrote")
         finished = (path / _MANIFEST).exists()
         if not finished and not partial:
@@ -109,7 +99,7 @@ class Store:
         with storage(path):
             recovered = recover((path / _JOURNAL).read_bytes() if (path / _JOURNAL).exists() else b"")
         manifest = read_sealed(path / _MANIFEST) if finished else None
-        store = cls(path, read_sealed(path / _SETTINGS), manifest, recovered)
+        store = cls(path, read_sealed(path / SETTINGS), manifest, recovered)
         if manifest is not None and manifest["shards"] != store._listing():
             raise Corrupt(f"the journal of {str(path)!r} is damaged; run again to make the lost shards again")
         if not partial:
@@ -217,45 +207,3 @@ class Store:
         for info in self._known.values():
             if not shards.present(self.folder, info):
                 raise Corrupt(f"shard {info.name} is missing or cut short; run again to make it again")
-
-
-def _refuse_strangers(folder: Path) -> None:
-    """Temporary files are removed at opening, so a folder that is not a run's must not be taken for one."""
-    if (folder / _SETTINGS).exists():
-        return
-    strangers = [one.name for one in folder.iterdir() if one.name not in _OURS and not _is_leftover(one)]
-    if strangers:
-        raise BadInput(f"{str(folder)!r} holds other files ({min(strangers)!r}); choose an empty or a new folder")
-
-
-def _is_leftover(path: Path) -> bool:
-    return path.name.startswith(".") and path.name.endswith(TEMPORARY)
-
-
-def _make_room(folder: Path) -> None:
-    with storage(folder):
-        for kind in KINDS:
-            (folder / kind).mkdir(exist_ok=True)
-        sync_folder(folder)
-        for place in (folder, *(folder / kind for kind in KINDS)):
-            for leftover in filter(_is_leftover, place.iterdir()):
-                leftover.unlink()
-
-
-def _refuse_other_settings(folder: Path, begun: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    before, now = dict(_leaves(begun)), dict(_leaves(wanted))
-    differing = [key for key in sorted(before.keys() | now.keys()) if before.get(key) != now.get(key)]
-    if differing:
-        shown = ", ".join(f"{key} ({before.get(key, 'unset')} -> {now.get(key, 'unset')})" for key in differing[:3])
-        more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
-        raise SettingsDiffer(
-            f"{str(folder)!r} was begun with other settings: {shown}{more}; go back to them or choose another folder"
-        )
-
-
-def _leaves(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for key, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, jsonio.dumps(value)
