@@ -119,10 +119,12 @@ def accepted(schema: Mapping[str, Any]) -> str:
 
 
 def commands() -> str:
-    found = list(_commands("toolwise", get_command(toolwise.cli.app)))
+    root = get_command(toolwise.cli.app)
+    found = list(_commands("toolwise", root))
     exits = next(part for part in (inspect.getdoc(toolwise.cli) or "").split("\n\n") if part.startswith("Exit codes"))
     listed = [[f"[{name}](#{name.replace(' ', '-')})", _first(command.help, name)] for name, command in found]
-    parts = [table(["command", "what it does"], listed), *(_command(name, command) for name, command in found)]
+    alone = " ".join(f"`toolwise {option.opts[0]}`: {explained(option.help, option.name)}" for option in root.params)
+    parts = [alone, table(["command", "what it does"], listed), *(_command(name, command) for name, command in found)]
     return page("Commands", "src/toolwise/cli.py and src/toolwise/commands", explained(exits, "exit codes"), *parts)
 
 

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -222,6 +223,13 @@ def test_every_option_says_what_it_does(path: tuple[str, ...]) -> None:
     assert not silent
     shown = invoke(*path, "--help")
     assert all(option in shown for one in command.params for option in one.opts if option.startswith("--"))
+
+
+def test_the_version_is_that_of_the_package(toolwise: Toolwise) -> None:
+    declared = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["version"]
+    done = toolwise("--version")
+    assert (done.code, done.out, done.err) == (0, f"toolwise {declared}\n", "")
+    assert "--version" in invoke("--help")
 
 
 def test_without_a_command_the_help_is_shown(toolwise: Toolwise) -> None:

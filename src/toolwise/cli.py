@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from toolwise import __version__
 from toolwise.commands import approvals, audit, definitions, ledger, policy
 from toolwise.console import progress_bar, screen, stages, text_or_standard_input
 from toolwise.console import run as run_app
@@ -52,6 +53,21 @@ DEFAULT_MODEL = "smollm2-135m"
 def main() -> None:
     """The entry point."""
     run_app(app)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"toolwise {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def toolwise(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """What stands before the command."""
 
 
 @app.command()
