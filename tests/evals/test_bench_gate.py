@@ -48,10 +48,13 @@ def test_every_kind_is_measured_with_several_in_flight(found: bench.GateBench) -
 
 
 def test_what_was_measured_can_be_printed_and_written(found: bench.GateBench) -> None:
-    console = Console(width=120, record=True)
-    console.print(bench.table(found))
+    slow = dict.fromkeys(found.latencies, replace(found.latencies["write"], p90=99_999.0, p99=99_999.0))
+    console = Console(width=80, record=True)
+    console.print(bench.table(replace(found, latencies=slow)))
     shown = console.export_text()
     assert all(name in shown for name in found.latencies)
+    assert shown.count(" 99,999 ") == 2 * len(slow)
+    assert "\u2026" not in shown
     told = jsonio.loads(jsonio.dumps(found.as_json()))
     assert told["latencies"]["pure"]["calls"] == SMALL.calls
     assert set(told["in_flight"]["write"]) == {"1", "2"}

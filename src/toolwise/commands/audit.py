@@ -61,6 +61,7 @@ def show_(
     from toolwise.core.clock import SystemClock
     from toolwise.gate import audit_view as view
 
+    view.refuse_unknown(event, code)
     clock = SystemClock()
     equal = {"run": run, "call": call, "principal": principal, "tool": tool, "code": code, "event": event}
     moment = None if since is None else view.moment(since, clock)

@@ -100,7 +100,8 @@ def read_json(where: str) -> Any:
     try:
         return jsonio.loads(data)
     except ModelFault as error:
-        raise BadInput(f"{where!r} holds no JSON that can be used: {error}.") from error
+        name = "standard input" if where == "-" else repr(where)
+        raise BadInput(f"What {name} holds is no JSON that can be used: {error}.") from error
 
 
 def at_a_terminal() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -56,8 +57,9 @@ def check(
     """Say what is wrong with a policy, where, and what it decides about a call and why.
 
     Errors are policies that do not parse, never apply or name what does not exist; warnings let more through than they
-    seem to; notes deny more. A call is an object with principal, tool and arguments, and if need be labels, effect and
-    public. Exits with 1 if there is an error or a warning, whatever the decision is.
+    seem to; notes deny more. A call is an object with principal, tool and arguments, and if need be effect, public and
+    labels (`{"integrity": "untrusted", "confidentiality": "private"}`). Exits with 1 if there is an error or a warning,
+    whatever the decision is.
     """
     from toolwise.gate.review.explain import explain, read_call
     from toolwise.gate.review.lint import lint
@@ -119,7 +121,8 @@ def _show_findings(name: str, findings: list[Finding]) -> None:
     for one in findings:
         which = f"{one.policy}: " if one.policy else ""
         say(f"{name}:{one.line}:{one.column}: {one.level}: {which}{one.message} [{one.code}]")
-    counts = [f"{sum(one.level == level for one in findings)} {level}s" for level in ("error", "warning", "note")]
+    levels = Counter(one.level for one in findings)
+    counts = [f"{levels[level]} {level}{'s' * (levels[level] != 1)}" for level in ("error", "warning", "note")]
     say(f"{name}: {', '.join(counts)}." if findings else f"{name}: nothing is wrong.")
 
 

@@ -43,7 +43,9 @@ def storage(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         if error.errno in _WRONG_PATH:
-            raise BadInput(f"cannot use {str(path)!r}: {reason}; choose another path or its permissions") from error
+            raise BadInput(
+                f"cannot use {str(path)!r}: {reason}; choose another path or change its permissions"
+            ) from error
         raise StorageUnavailable(
             f"cannot store {str(path)!r}: {reason}; free space or repair the disk and run again"
         ) from error

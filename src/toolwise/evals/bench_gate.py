@@ -301,9 +301,11 @@ def _shares(counts: Mapping[str, int]) -> dict[str, float]:
 
 def table(bench: GateBench) -> Group:
     """Everything that was measured."""
-    calls = Table(Column("one call", no_wrap=True), title="Microseconds a call, one at a time")
+    calls = Table(
+        Column("one call", no_wrap=True), title="Microseconds a call, one at a time", box=None, pad_edge=False
+    )
     for column in ("calls", "commits", "p10", "median", "p90", "p99", "cpu"):
-        calls.add_column(column, justify="right")
+        calls.add_column(column, justify="right", no_wrap=True)
     for name, took in bench.latencies.items():
         commits = bench.commits.get(name, int(name == COMMIT))
         micro = (f"{value:,.{int(value < 10)}f}" for value in (took.p10, took.median, took.p90, took.p99, took.cpu))

@@ -7,10 +7,13 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from difflib import get_close_matches
+from typing import get_args
 
 from toolwise.core.clock import Clock
-from toolwise.core.errors import BadInput
-from toolwise.gate.audit import Row, last_sequence, read_rows
+from toolwise.core.errors import LEAVES, BadInput
+from toolwise.gate.audit import Event, Row, last_sequence, read_rows
+from toolwise.gate.reconcile import End
 from toolwise.gate.state import State
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -35,6 +38,17 @@ class Filter:
             return datetime.fromisoformat(row.line.wall).astimezone() >= self.since
         except ValueError:  # a line without a time is not known to be late enough
             return False
+
+
+def refuse_unknown(event: str | None, code: str | None) -> None:
+    """Raises BadInput for what no line can have: a slip would look as if nothing of the kind had happened."""
+    events = get_args(Event)
+    if event is not None and event not in events:
+        raise BadInput(f"No line is of the kind {event!r}; there are {', '.join(events)}.")
+    codes = ["ok", *get_args(End), *(leaf.code for leaf in LEAVES)]
+    if code is not None and code not in codes:
+        near = get_close_matches(code, codes) or codes
+        raise BadInput(f"No line has the code {code!r}; the nearest are {', '.join(near)}.")
 
 
 def last(state: State, wanted: Filter, most: int) -> list[Row]:

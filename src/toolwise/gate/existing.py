@@ -32,6 +32,9 @@ def existing_state(where: str | Path) -> State:
 
 def _was_made(path: Path) -> bool:
     """Whether the file is an SQLite database with an audit log; asked in a way that changes no file."""
+    with storage(path):
+        if not path.exists():
+            raise BadInput(f"There is no state {str(path)!r}: name the gate's with --state or TOOLWISE_STATE.")
     with storage(path), path.open("rb") as file:
         if file.read(len(_SQLITE)) != _SQLITE:
             return False

@@ -17,6 +17,7 @@ from toolwise.gate.audit import Audit, Line
 from toolwise.gate.ledger import Durable, Record
 from toolwise.gate.state import Sql
 
+End = Literal["done", "retry"]
 _SHORTEST = 8  # digits of a key that people have to give
 
 
@@ -25,7 +26,7 @@ def resolve(
     audit: Audit,
     clock: Clock,
     key: str,
-    end: Literal["done", "retry"],
+    end: End,
     by: str,
     limits: Limits = LIMITS,
 ) -> Record:

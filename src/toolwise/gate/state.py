@@ -46,6 +46,7 @@ _CONNECTION = {
     "keepalives_idle": _WAIT_SECONDS,
     "keepalives_interval": 1,
 }
+_SERVER = ("sqlalchemy", "psycopg")  # whose errors are a server's
 _WRITER = "SELECT pg_advisory_xact_lock(7001), set_config('synchronous_commit', {}, true)"
 _DURABLE = _WRITER.format("replace(current_setting('synchronous_commit'), 'off', 'on')")
 _QUICK = _WRITER.format("'off'")
@@ -222,7 +223,7 @@ def _storage() -> Iterator[None]:
     except (sqlite3.Error, OSError, UnicodeError) as error:
         raise _unavailable(error) from error
     except Exception as error:
-        if type(error).__module__.partition(".")[0] in ("sqlalchemy", "psycopg"):
+        if type(error).__module__.partition(".")[0] in _SERVER:
             raise _unavailable(error) from error
         raise
 
@@ -230,4 +231,6 @@ def _storage() -> Iterator[None]:
 def _unavailable(error: Exception) -> StorageUnavailable:
     # What SQLite says holds no secret; a server's error may name hosts and users, and a model may read this sentence.
     said = f"{type(error).__name__}: {error}" if isinstance(error, sqlite3.Error) else type(error).__name__
-    return StorageUnavailable(f"The gate's state cannot be used ({said}); check its disk and its permissions.")
+    server = type(error).__module__.partition(".")[0] in _SERVER
+    what = "that its server answers, its name, user and password" if server else "its disk and its permissions"
+    return StorageUnavailable(f"The gate's state cannot be used ({said}); check {what}.")

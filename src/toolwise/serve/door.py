@@ -44,10 +44,13 @@ _HEADERS = {
 
 
 class Door:
-    """Lets in what may come in, and adds what every answer carries."""
+    """Lets in what may come in, and adds what every answer carries. Raises BadInput for a host that is none."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str] = ()) -> None:
         self._app = app
+        for host in hosts:
+            if not (found := _HOST.fullmatch(host.lower().rstrip("."))) or found[1] != found[0]:
+                raise BadInput(f"{host!r} is no name of a host: give it as gate.example, without http:// and port.")
         self._hosts = LOOPBACK | {host.lower().rstrip(".") for host in hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
