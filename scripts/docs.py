@@ -27,7 +27,7 @@ import toolwise.console
 from toolwise.core import errors as tree
 from toolwise.core.errors import ToolwiseError
 from toolwise.core.limits import LIMITS, Limits
-from toolwise.teach.config import PRESETS, Control, Settings, ToolSettings
+from toolwise.teach.config import PRESETS, Control, PromptSettings, Settings, ToolSettings
 from toolwise.teach.report.reasons import STAGES
 from toolwise.teach.training.settings import TrainSettings
 
@@ -96,6 +96,8 @@ def toml(value: Any) -> str:
             return f"{{{', '.join(f'{name} = {toml(item)}' for name, item in value)}}}"
         case tuple() | list():
             return f"[{', '.join(map(toml, value))}]"
+        case dict() if not value:
+            return "-"
     return json.dumps(value)
 
 
@@ -109,6 +111,8 @@ def accepted(schema: Mapping[str, Any]) -> str:
         return ", ".join(code(json.dumps(one)) for one in schema.get("enum", [schema.get("const")]))
     if schema.get("type") == "array":
         return f"a list of {accepted(schema['items'])}"
+    if schema.get("type") == "object":
+        return "tables by name"
     words = {"boolean": "true or false", "integer": "whole number", "number": "number", "string": "text", "null": ""}
     bounds = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
     said = [f"{word} {schema[name]:g}" for name, word in bounds.items() if name in schema]
@@ -253,6 +257,7 @@ def settings() -> str:
         section("Annotation: a run", _annotation(Settings, PRESETS)),
         section("Annotation: a tool, `[tools.NAME]`", _annotation(ToolSettings, tools)),
         section("Annotation: a measured threshold, `tau_f = {alpha = ..., floor = ...}`", _annotation(Control, {})),
+        section("Annotation: a prompt, `[prompts.NAME]`", _annotation(PromptSettings, {})),
         section("Training", _training()),
     )
 

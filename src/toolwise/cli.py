@@ -10,18 +10,21 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolwise import __version__
-from toolwise.commands import approvals, audit, definitions, ledger, policy
+from toolwise.commands import approvals, audit, definitions, export, ledger, policy
 from toolwise.commands.common import examples
 from toolwise.console import progress_bar, screen, stages, text_or_standard_input
 from toolwise.console import run as run_app
 from toolwise.core.errors import BadInput, ToolFailed
 from toolwise.core.limits import LIMITS
 from toolwise.core.types import CallContext, Principal
+
+if TYPE_CHECKING:
+    from toolwise.models.base import LanguageModel
 
 app = typer.Typer(
     name="toolwise",
@@ -47,6 +50,12 @@ ModelOption = Annotated[
     str, typer.Option("--model", "-m", help="A pulled name (smollm2-135m), a folder, or a hub id (owner/name).")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of text for people.")]
+ToolsOption = Annotated[
+    str, typer.Option(help="Tools, with commas between: names of the package's, files of yours (mine.py).")
+]
+ToolOptionsOption = Annotated[
+    list[str] | None, typer.Option("--option", help="Of a tool, such as Search.index=wiki-vital; may be given again.")
+]
 ThreadsOption = Annotated[int | None, typer.Option(min=1, max=LIMITS.threads, help="CPU threads of this process.")]
 DEFAULT_MODEL = "smollm2-135m"
 
@@ -93,20 +102,20 @@ def annotate(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The run's folder. An unfinished one is continued.")],
     model: ModelOption = DEFAULT_MODEL,
-    tools: Annotated[
-        str | None, typer.Option(help="Names of tools, with commas between; default: the preset's.")
-    ] = None,
+    tools: ToolsOption = "Calculator,Calendar",
+    option: ToolOptionsOption = None,
     preset: Annotated[str, typer.Option(help="small (for small models) or paper (the paper's settings).")] = "small",
     settings: Annotated[Path | None, typer.Option(help="A TOML file whose values go over the preset's.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Read at most so many documents.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
 ) -> None:
     """Find calls in plain text: propose, execute, score, keep, weave. Killed at any time, it goes on when run again."""
+    from toolwise.models.toolbox import parse_options
     from toolwise.teach.annotate import annotate as run
     from toolwise.teach.annotate import default_workers
     from toolwise.teach.config import load_settings
 
-    wanted = load_settings(preset, () if tools is None else _names(tools), settings)
+    wanted = load_settings(preset, _names(tools), settings, parse_options(option or ()))
     with progress_bar() as bar:
         run(corpus, out, model, wanted, workers=workers or default_workers(), limit=limit, progress=stages(bar))
     print(f"Done: {out}. See what was found with: toolwise report {out}")
@@ -173,6 +182,9 @@ def train(
         print(f"{done.steps} updates on {done.rows} texts{held_out}. The model is in {done.out}.")
 
 
+app.command(epilog=export.EXAMPLES)(export.export)
+
+
 @app.command(
     epilog=examples(
         'toolwise generate --model model "The hall has 23 rows with 18 chairs in each, so the number of chairs is"',
@@ -184,7 +196,8 @@ def generate(
         str | None, typer.Argument(help="The text to continue; - or nothing reads standard input.")
     ] = None,
     model: ModelOption = DEFAULT_MODEL,
-    tools: Annotated[str, typer.Option(help="Names of tools, with commas between them.")] = "Calculator,Calendar",
+    tools: ToolsOption = "Calculator,Calendar",
+    option: ToolOptionsOption = None,
     disabled: Annotated[bool, typer.Option("--disabled", help="Ban calls: the paper's control.")] = False,
     top_k: Annotated[
         int, typer.Option(min=1, help="Start a call when its marker is among the k likeliest tokens.")
@@ -194,6 +207,7 @@ def generate(
     temperature: Annotated[float, typer.Option(min=0, help="0 is greedy.")] = 0.0,
     seed: Annotated[int, typer.Option(min=0, help="Of the sampling, where the temperature is above 0.")] = 0,
     today: Annotated[str | None, typer.Option(help="The date that the calendar gives, as 2023-01-30.")] = None,
+    zone: Annotated[str | None, typer.Option(help="Or the time zone whose date it gives, as Europe/Oslo.")] = None,
     stop: Annotated[list[str] | None, typer.Option(help="Stop before this text; may be given again.")] = None,
     as_json: JsonOption = False,
     threads: ThreadsOption = None,
@@ -204,22 +218,23 @@ def generate(
     from toolwise.decode.show import event_json, event_text
     from toolwise.gate.offline import offline_gate
     from toolwise.models.load import load_model
-    from toolwise.tools.builtin import builtin_registry
+    from toolwise.models.toolbox import parse_options, toolbox
 
     text = text_or_standard_input(prompt)
-    if today is not None:
-        _refuse_no_date(today)
-    gate = offline_gate(builtin_registry(_names(tools)))
-    context = CallContext(Principal("local"), "generate", today=today)
+    loaded: list[LanguageModel] = []
+    box = toolbox(_names(tools), parse_options(option or ()), lambda: loaded[0])
+    context = CallContext(Principal("local"), "generate", today=_day(today, zone))
     settings = DecodeSettings(not disabled, top_k, max_calls, max_tokens, temperature, seed, tuple(stop or ()))
-    loaded, console = load_model(model, threads=threads), screen()
-    for event in run(loaded, text, gate, context, settings):
-        if as_json:
-            print(event_json(event), flush=True)
-        else:
-            console.print(event_text(event), end="", soft_wrap=True)
-    if not as_json:
-        console.print()
+    with offline_gate(box.registry) as gate:  # before the model: tools' processes are copies of this one
+        loaded.append(load_model(model, threads=threads))
+        console = screen()
+        for event in run(loaded[0], text, gate, context, settings):
+            if as_json:
+                print(event_json(event), flush=True)
+            else:
+                console.print(event_text(event), end="", soft_wrap=True)
+        if not as_json:
+            console.print()
 
 
 @app.command(epilog=examples("toolwise demo --out demo-run"))
@@ -337,13 +352,21 @@ def bench_gate(
         screen().print(table(found))
 
 
-def _refuse_no_date(today: str) -> None:
+def _day(today: str | None, zone: str | None) -> str | None:
+    """The day that was given, or that it is in a time zone. Raises BadInput."""
+    from toolwise.core.clock import SystemClock, today_in
     from toolwise.tools.calendar import sentence
 
-    try:
-        sentence(today)
-    except ToolFailed as error:
-        raise BadInput(f"--today {today!r}: {error}.") from error
+    if zone is not None:
+        if today is not None:
+            raise BadInput("Give --today or --zone, not both.")
+        return today_in(zone, SystemClock())
+    if today is not None:
+        try:
+            sentence(today)
+        except ToolFailed as error:
+            raise BadInput(f"--today {today!r}: {error}.") from error
+    return today
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from word_tokenizer import Words
 
 from toolwise.core.errors import BadInput
 from toolwise.teach.corpus.numbers import numbers
-from toolwise.teach.corpus.rules import always, calculator, calendar, looks_ahead, rule_named
+from toolwise.teach.corpus.rules import always, calculator, calendar, rule_named
 from toolwise.teach.records import Passage
 
 
@@ -228,28 +228,3 @@ def test_rules_have_names() -> None:
     assert rule_named("calculator", seed=3)(passage("1 and 2 and 3"), Words()) is None
     with pytest.raises(BadInput, match="calculator"):
         rule_named("other")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ("14 * 3", False),
-        ("14*3", False),
-        ("42", True),
-        ("14 + 42", True),
-        ("84 / 2", False),
-        ("100 - 25", True),
-        ("3x42", True),
-        ("3x14", False),
-        ("city", False),
-    ],
-)
-def test_a_call_looks_ahead_when_a_number_of_it_stands_only_behind_it(arguments: str, expected: bool) -> None:
-    text = "3 crates of 14 bottles, so 42 in all, or 25% of 168; 14 more."
-    assert looks_ahead(arguments, text, text.index(" 42")) is expected
-
-
-def test_a_number_cut_by_the_position_stands_behind_it() -> None:
-    text = "3 crates of 14 make 42"
-    assert looks_ahead("42 - 3", text, len(text) - 1)
-    assert not looks_ahead("42 - 3", text, len(text))

@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from toolwise.core.jsonio import fingerprint
 from toolwise.documents import corpus_digest, read_documents
 from toolwise.gate.offline import offline_gate
 from toolwise.models.base import LanguageModel
@@ -25,14 +24,13 @@ from toolwise.notation.segments import Tokenizer
 from toolwise.teach.config import Settings
 from toolwise.teach.corpus import cut
 from toolwise.teach.keep import keep, thresholds
+from toolwise.teach.lessons import lessons
 from toolwise.teach.pipeline import Pipeline
-from toolwise.teach.prompts import PROMPTS
 from toolwise.teach.records import Augmented, Candidate, Passage
 from toolwise.teach.store import Store, shards
 from toolwise.teach.store.shards import ShardInfo
 from toolwise.teach.weave import augment
 from toolwise.teach.workers import spread
-from toolwise.tools.builtin import builtin_registry
 
 #: Called as shards finish: (stage, done, total).
 Progress = Callable[[str, int, int], None]
@@ -70,14 +68,12 @@ def annotate(
     tokenizer, identity = describe_model(model, dtype=dtype, device=device)
     for _ in read_documents(corpus, limit=limit):
         pass  # one that cannot be read to its end leaves no folder behind, which a mended one would not fit
-    registry = builtin_registry(settings.tools)
     described = {
         "model": identity,
-        "tools": registry.fingerprint,
-        "prompts": fingerprint({name: PROMPTS[name].described() for name in settings.tools}),
+        **lessons(settings).described,
         "corpus": corpus_digest(corpus),
         "limit": limit,
-        "settings": settings.model_dump(mode="json"),
+        "settings": settings.model_dump(mode="json", exclude={"sources"}),  # a file of tools may move
     }
     with Store.open(out, described) as store:
         if store.manifest is not None:
@@ -154,9 +150,10 @@ def _score_shard(job: Job, info: ShardInfo) -> ShardInfo:
 
 
 def make_pipeline(model: LanguageModel, settings: Settings, run_id: str) -> Pipeline:
-    """The pipeline over the built-in tools and the offline policy."""
-    registry = builtin_registry(settings.tools)
-    return Pipeline(model, registry, partial(offline_gate, registry), settings, run_id=run_id)
+    """The pipeline over the tools of the settings and the offline policy."""
+    taught = lessons(settings, lambda: model)
+    gates = partial(offline_gate, taught.registry)
+    return Pipeline(model, taught.registry, gates, settings, run_id=run_id, prompts=taught.prompts)
 
 
 def _finish(store: Store, settings: Settings, progress: Progress) -> Mapping[str, Any]:
@@ -188,6 +185,11 @@ def default_workers() -> int:
 def tools_of(folder: Path) -> list[str]:
     """The tools that a run tried."""
     return list(Store.load(folder).settings["settings"]["tools"])
+
+
+def definitions_of(folder: Path) -> list[dict[str, Any]]:
+    """Their definitions: name, description, JSON Schema of the arguments, and what else a run is bound to."""
+    return list(Store.load(folder).settings["tools"].values())
 
 
 def load_augmented(folder: Path) -> list[Augmented]:

@@ -7,6 +7,7 @@ that is measured instead of given, and weights that begin behind the space befor
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from toolwise.core.errors import BadInput
 from toolwise.core.limits import LIMITS
 from toolwise.core.toml import read_toml
-from toolwise.teach.prompts import PROMPTS
+from toolwise.models.toolbox import Option, toolbox
 
 
 class _Frozen(BaseModel):
@@ -40,14 +41,23 @@ class ToolSettings(_Frozen):
     m: Annotated[int, Field(ge=1)] = 5  # calls sampled at each position
     tau_f: Annotated[float, Field(gt=0)] | Control = 1.0  # nats that a result must gain: a number, or a Control
     proposers: tuple[Literal["lm", "lm_positions", "enumerate"], ...] = ("lm",)  # whoever names calls to try
-    rule: Literal["always", "calculator", "calendar"] = "always"  # which passages are tried
+    rule: Literal["always", "calculator", "calendar", "foreign"] = "always"  # which passages are tried
     wording: Literal["notation", "plain"] = "notation"  # how z says a call while scoring: as written, or in words
-    look_ahead_guard: bool = False  # drop calls that use a number named only later, or say what they were given
+    look_ahead_guard: bool = False  # drop calls that use what the text names only later, or give back an argument
 
     @property
     def floor(self) -> float:
         """No threshold below this can come out, so whatever cannot reach it may be dropped early."""
         return self.tau_f.floor if isinstance(self.tau_f, Control) else self.tau_f
+
+
+class PromptSettings(_Frozen):
+    """What a model is shown so that it proposes calls of one tool: `toolwise tools draft` writes such a table."""
+
+    instruction: str  # what to do and how a call is written, before the examples
+    examples: tuple[str, ...]  # texts with calls in them, as a model should write them
+    call_wording: str = "{input}"  # for wording = "plain": what a call says in words
+    result_wording: str = "{input} = {result}"  # and what its result says
 
 
 class Settings(_Frozen):
@@ -57,6 +67,9 @@ class Settings(_Frozen):
     """
 
     tools: dict[str, ToolSettings]  # by name
+    sources: tuple[str, ...] = ()  # which tools, unless `--tools` says: names of the package's, files (`mine.py`)
+    options: dict[str, dict[str, Option]] = {}  # of each source, such as Search's index; `--option` goes over them
+    prompts: dict[str, PromptSettings] = {}  # of each tool, in place of the package's or the drafted one
     seed: Annotated[int, Field(ge=0, lt=2**64)] = 0  # of sampling, of the calculator rule's lot and of the controls
     temperature: Annotated[float, Field(ge=0)] = 1.0  # of the sampled calls; 0 is greedy. The paper does not say
     call_tokens: Annotated[int, Field(ge=1, le=LIMITS.sampled_tokens)] = 24  # a call not closed by then is dropped
@@ -67,16 +80,24 @@ class Settings(_Frozen):
     early_bounds: bool = True  # drop at once what no result could lift to the smallest threshold
 
 
+_MEASURED = Control(alpha=0.02, floor=0.05)
+_OTHER = {  # for tools that the preset says nothing of
+    "paper": ToolSettings(),
+    "small": ToolSettings(tau_s=0.0, k=6, m=3, tau_f=_MEASURED, look_ahead_guard=True),
+}
 _PAPER = {
     "Calculator": ToolSettings(tau_s=0.0, k=20, m=10, tau_f=0.5, rule="calculator"),
     "Calendar": ToolSettings(rule="calendar"),
+    "Search": ToolSettings(),
+    "QA": ToolSettings(),
+    "Translate": ToolSettings(tau_s=0.0, k=20, m=10, tau_f=0.5, rule="foreign", look_ahead_guard=True),
 }
 _SMALL = {
     "Calculator": ToolSettings(
         tau_s=0.0,
         k=8,
         m=4,
-        tau_f=Control(alpha=0.02, floor=0.05),
+        tau_f=_MEASURED,
         proposers=("lm", "enumerate"),
         rule="calculator",
         look_ahead_guard=True,
@@ -84,37 +105,51 @@ _SMALL = {
     "Calendar": ToolSettings(
         tau_s=0.0,
         k=10,
-        tau_f=Control(alpha=0.02, floor=0.05),
+        tau_f=_MEASURED,
         proposers=("lm_positions",),
         rule="calendar",
         look_ahead_guard=True,
     ),
+    "Search": _OTHER["small"],
+    "QA": _OTHER["small"],
+    "Translate": _OTHER["small"].model_copy(update={"rule": "foreign"}),
 }
 PRESETS: dict[str, Settings] = {"paper": Settings(tools=_PAPER), "small": Settings(tools=_SMALL, weigh_spaces=False)}
+#: Those that need nothing but the package.
+DEFAULT_TOOLS = ("Calculator", "Calendar")
 
 
-def load_settings(preset: str = "small", tools: tuple[str, ...] = (), file: Path | None = None) -> Settings:
-    """A preset, narrowed to `tools`, with what a TOML file says put over it, table by table.
+def load_settings(
+    preset: str = "small",
+    tools: Iterable[str] = (),
+    file: Path | None = None,
+    options: Mapping[str, Mapping[str, Option]] | None = None,
+) -> Settings:
+    """A preset, narrowed to `tools` (names, and files with tools), with what a TOML file says put over it.
 
-    Raises BadInput with the name of the field that does not fit.
+    `options` go over those of the file. A tool that the preset does not know starts from the preset's values for any
+    tool. Raises BadInput with the name of the field that does not fit, and for a tool that is not there.
     """
     if preset not in PRESETS:
         raise BadInput(f"Unknown preset {preset!r}; use one of {', '.join(PRESETS)}.")
+    said = {} if file is None else read_toml(file)
     values = PRESETS[preset].model_dump()
-    if file is not None:
-        _put_over(values, read_toml(file))
+    spoken = said.get("tools")
+    strange = [name for name in spoken if name not in values["tools"]] if isinstance(spoken, dict) else []
+    values["tools"] |= {name: _OTHER[preset].model_dump() for name in strange}
+    _put_over(values, said)
+    _put_over(values["options"], {name: dict(given) for name, given in (options or {}).items()})
     try:
         settings = Settings.model_validate(values)
     except ValidationError as error:
         raise BadInput(_problem(error)) from error
-    strange = [name for name in settings.tools if name not in PROMPTS]
-    if strange:  # also where `tools` leaves it out: a misspelt name would pass unseen
-        raise BadInput(f"There are settings for the tool {strange[0]!r}; only {', '.join(PROMPTS)} can be taught.")
-    unknown = [name for name in tools if name not in settings.tools]
-    if unknown:
-        raise BadInput(f"There are no settings for the tool {unknown[0]!r}; there are for {', '.join(settings.tools)}.")
-    wanted = {name: settings.tools[name] for name in tools or settings.tools}
-    return settings.model_copy(update={"tools": wanted})
+    sources = tuple(dict.fromkeys(tools)) or settings.sources or DEFAULT_TOOLS
+    names = toolbox(sources, settings.options).registry.names
+    unknown = [name for name in (*strange, *settings.prompts) if name not in (*names, *PRESETS[preset].tools)]
+    if unknown:  # a misspelt name would pass unseen
+        raise BadInput(f"There are settings for {unknown[0]!r}, but no such tool; there are {', '.join(names)}.")
+    wanted = {name: settings.tools.get(name, _OTHER[preset]) for name in names}
+    return settings.model_copy(update={"tools": wanted, "sources": sources})
 
 
 def _problem(error: ValidationError) -> str:

@@ -7,17 +7,18 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from toolwise.core.types import Result
+from toolwise.core.types import Result, Tool
 from toolwise.gate.gate import Gate
 from toolwise.models.base import LanguageModel
-from toolwise.notation.inline import PLAIN, Notation, read_body
+from toolwise.notation.inline import PLAIN, Notation, read_arguments, read_body
 from toolwise.teach.config import Settings, ToolSettings
-from toolwise.teach.corpus.rules import Rule, looks_ahead, rule_named
+from toolwise.teach.corpus.rules import Rule, rule_named
 from toolwise.teach.execute import Executor
 from toolwise.teach.expressions import EnumerateProposer
+from toolwise.teach.guard import looks_ahead, repeats
 from toolwise.teach.prepare import Prepared, prepare
 from toolwise.teach.prompts import PROMPTS, Prompt
 from toolwise.teach.propose import LMProposer, Proposer
@@ -30,7 +31,7 @@ from toolwise.tools.registry import Registry
 class _Stages:
     """What one tool needs on its way through the pipeline."""
 
-    name: str
+    tool: Tool
     settings: ToolSettings
     rule: Rule
     proposers: tuple[Proposer, ...]
@@ -62,46 +63,37 @@ class Pipeline:
 
     def annotate(self, passages: Sequence[Passage]) -> list[Candidate]:
         """Every candidate of the shard. Those without a reason have a gain, and wait for a threshold."""
-        # A gate a shard: what it remembers of calls without effect need not outlive the shard.
-        executor = Executor(self._gates(), self._registry, self._run_id, self._pure)
         prepared = {p.passage.id: p for p in prepare(passages, self._model, weigh_spaces=self._settings.weigh_spaces)}
         rows: list[Candidate] = []
-        for tool in self._stages:  # tool by tool, so that the cache of its prompt serves all passages
-            found: list[Candidate] = []
-            for passage in prepared.values():
-                refused = tool.rule(passage.passage, self._model.tokenizer)
-                if refused is not None:
-                    found.append(_not_tried(passage.passage, tool.name, refused))
-                    continue
-                proposed = [c for proposer in tool.proposers for c in proposer.propose(passage)]
-                if not proposed:  # no position was likely enough, and nothing could be enumerated
-                    found.append(_not_tried(passage.passage, tool.name, "no_position"))
-                guarded = self._guard_before(tool, passage, proposed)
-                executed = executor.execute(passage.passage, guarded)
-                found.extend(self._guard_after(tool, executed))
-            rows.extend(tool.scorer.score(found, prepared))
+        # A gate a shard: what it remembers of calls without effect need not outlive the shard.
+        with self._gates() as gate:
+            executor = Executor(gate, self._registry, self._run_id, self._pure)
+            for stages in self._stages:  # tool by tool, so that the cache of its prompt serves all passages
+                found = [c for p in prepared.values() for c in self._found(stages, p, executor)]
+                rows.extend(stages.scorer.score(found, prepared))
         return rows
 
-    def _guard_before(self, tool: _Stages, prepared: Prepared, candidates: Iterable[Candidate]) -> list[Candidate]:
-        """Drop calls whose numbers the text names only later: they would teach the model to know the answer."""
-        if not tool.settings.look_ahead_guard:
-            return list(candidates)
-        text = prepared.passage.text
-        return [
-            replace(c, reason="look_ahead") if c.reason is None and looks_ahead(c.body, text, c.offset) else c
-            for c in candidates
-        ]
+    def _found(self, stages: _Stages, prepared: Prepared, executor: Executor) -> list[Candidate]:
+        """The candidates of one tool in one passage, executed."""
+        passage, name = prepared.passage, stages.tool.name
+        refused = stages.rule(passage, self._model.tokenizer)
+        if refused is not None:
+            return [_not_tried(passage, name, refused)]
+        proposed = [c for proposer in stages.proposers for c in proposer.propose(prepared)]
+        if not proposed:  # no position was likely enough, and nothing could be enumerated
+            return [_not_tried(passage, name, "no_position")]
+        proposed = [self._guarded(stages, passage, candidate) for candidate in proposed]
+        return [self._guarded(stages, passage, candidate) for candidate in executor.execute(passage, proposed)]
 
-    def _guard_after(self, tool: _Stages, candidates: Iterable[Candidate]) -> list[Candidate]:
-        """Drop calls that give back what they were given."""
-        if not tool.settings.look_ahead_guard:
-            return list(candidates)
-        return [
-            replace(c, reason="repeats_argument")
-            if c.reason is None and c.result == read_body(c.body, self._notation)[1]
-            else c
-            for c in candidates
-        ]
+    def _guarded(self, stages: _Stages, passage: Passage, candidate: Candidate) -> Candidate:
+        """Drop a call that was read off the text behind it, and one that gives back what it was given."""
+        if candidate.reason is not None or not stages.settings.look_ahead_guard:
+            return candidate
+        arguments = read_arguments(read_body(candidate.body, self._notation)[1], stages.tool, self._notation)
+        if candidate.result is None:
+            ahead = looks_ahead(arguments, passage.text, candidate.offset, self._model.tokenizer)
+            return replace(candidate, reason="look_ahead") if ahead else candidate
+        return replace(candidate, reason="repeats_argument") if repeats(candidate.result, arguments) else candidate
 
     def _stages_of(self, name: str, registry: Registry, prompt: Prompt) -> _Stages:
         tool, own, all_ = registry.resolve(name), self._settings.tools[name], self._settings
@@ -118,7 +110,7 @@ class Pipeline:
             early_bounds=all_.early_bounds,
             seed=all_.seed,
         )
-        return _Stages(name, own, rule_named(own.rule, all_.seed), tuple(makers[p]() for p in own.proposers), scorer)
+        return _Stages(tool, own, rule_named(own.rule, all_.seed), tuple(makers[p]() for p in own.proposers), scorer)
 
 
 def _not_tried(passage: Passage, tool: str, reason: str) -> Candidate:

@@ -3,6 +3,8 @@
 The layout is the paper's (appendix A.2): the text once as input, then again as output with calls in it. Wording and
 examples are ours. `call_wording` and `result_wording` say in plain words what a call and its result say in the
 notation: a model that has never seen the notation finds them easier to use (`wording = "plain"`).
+
+`draft` makes a prompt for a tool that has none, from its signature, its docstring and its examples.
 """
 
 from __future__ import annotations
@@ -10,23 +12,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from toolwise.core.errors import BadInput, ToolwiseError
+from toolwise.core.jsonio import first_line, quote
+from toolwise.core.schema import Validator, raw_argument
+from toolwise.core.types import Tool
+from toolwise.notation.inline import PLAIN, Notation, find, read_arguments, read_body, strip
+
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """`examples` pairs a plain text with the same text with calls (without results) written into it.
+    """`examples` are texts with calls (without results) written into them.
 
     In `call_wording` and `result_wording`, `{input}` is the raw argument text of the call and `{result}` its result.
     """
 
     tool: str
     instruction: str
-    examples: tuple[tuple[str, str], ...]
+    examples: tuple[str, ...]
     call_wording: str
     result_wording: str
 
     def head(self) -> str:
         """The part that all texts share."""
-        shown = "".join(f"Input:\n{plain}\nOutput:\n{called}\n\n" for plain, called in self.examples)
+        shown = "".join(f"Input:\n{strip(called)}\nOutput:\n{called}\n\n" for called in self.examples)
         return f"{self.instruction}\n\n{shown}"
 
     def body(self, text: str) -> str:
@@ -46,27 +54,12 @@ CALCULATOR = Prompt(
         "The expression uses numbers that the text has named before. Here are some examples."
     ),
     examples=(
-        (
-            "The hall has 24 rows of 18 seats, which makes 432 places in all.",
-            "The hall has 24 rows of 18 seats, which makes [Calculator(24 * 18)] 432 places in all.",
-        ),
-        (
-            "Of the 650 letters that were sent out, 91 were answered, a rate of 14%.",
-            "Of the 650 letters that were sent out, 91 were answered, a rate of [Calculator(91 / 650 * 100)] 14%.",
-        ),
-        (
-            "She paid $12.50 for the book and $3.20 for the pen, so she spent $15.70 that morning.",
-            "She paid $12.50 for the book and $3.20 for the pen, so she spent [Calculator(12.50 + 3.20)] $15.70 "
-            "that morning.",
-        ),
-        (
-            "The bridge was opened in 1931 and closed in 1978 after 47 years of service.",
-            "The bridge was opened in 1931 and closed in 1978 after [Calculator(1978 - 1931)] 47 years of service.",
-        ),
-        (
-            "Three loaves took 1,350 grams of flour. Each of them took 1350/3 = 450 grams.",
-            "Three loaves took 1,350 grams of flour. Each of them took 1350/3 = [Calculator(1350 / 3)] 450 grams.",
-        ),
+        "The hall has 24 rows of 18 seats, which makes [Calculator(24 * 18)] 432 places in all.",
+        "Of the 650 letters that were sent out, 91 were answered, a rate of [Calculator(91 / 650 * 100)] 14%.",
+        "She paid $12.50 for the book and $3.20 for the pen, so she spent [Calculator(12.50 + 3.20)] $15.70 "
+        "that morning.",
+        "The bridge was opened in 1931 and closed in 1978 after [Calculator(1978 - 1931)] 47 years of service.",
+        "Three loaves took 1,350 grams of flour. Each of them took 1350/3 = [Calculator(1350 / 3)] 450 grams.",
     ),
     call_wording="{input}.",
     result_wording="{input} = {result}.",
@@ -80,25 +73,114 @@ CALENDAR = Prompt(
         "Here are some examples."
     ),
     examples=(
-        (
-            "The shop has been open since 2011, for twelve years now.",
-            "The shop has been open since 2011, for [Calendar()] twelve years now.",
-        ),
-        (
-            "The committee meets again tomorrow, Tuesday the 14th of March.",
-            "The committee meets again tomorrow, [Calendar()] Tuesday the 14th of March.",
-        ),
-        (
-            "During the present year, 1884, the revenue was larger than ever.",
-            "During the present year, [Calendar()] 1884, the revenue was larger than ever.",
-        ),
-        (
-            "Only nine days are left until Christmas.",
-            "Only [Calendar()] nine days are left until Christmas.",
-        ),
+        "The shop has been open since 2011, for [Calendar()] twelve years now.",
+        "The committee meets again tomorrow, [Calendar()] Tuesday the 14th of March.",
+        "During the present year, [Calendar()] 1884, the revenue was larger than ever.",
+        "Only [Calendar()] nine days are left until Christmas.",
     ),
     call_wording="What is the date today?",
     result_wording="{result}",
 )
 
-PROMPTS: Mapping[str, Prompt] = {prompt.tool: prompt for prompt in (CALCULATOR, CALENDAR)}
+SEARCH = Prompt(
+    tool="Search",
+    instruction=(
+        "Add searches in an encyclopedia to a piece of text where what is found there helps to go on. "
+        'A search is written "[Search(words to look for)]" and stands right before what it finds out. '
+        "It names what it is about in a few words that the text has used before. Here are some examples."
+    ),
+    examples=(
+        "The Danube rises in [Search(Danube source)] the Black Forest and flows through ten countries.",
+        "Marie Curie, born in [Search(Marie Curie birthplace)] Warsaw, moved to Paris in 1891.",
+        "Photosynthesis takes place in [Search(photosynthesis in plant cells)] the chloroplasts of a leaf.",
+        "The second largest city of Norway is [Search(largest cities of Norway)] Bergen, on the west coast.",
+        "Don Quixote was written by [Search(Don Quixote author)] Miguel de Cervantes.",
+    ),
+    call_wording="",
+    result_wording="{result}",
+)
+
+QA = Prompt(
+    tool="QA",
+    instruction=(
+        "Add questions to a piece of text where their answer helps to go on. "
+        'A question is written "[QA(question)]" and stands right before the words that answer it. '
+        "It can be understood without the text: it names what it asks about. Here are some examples."
+    ),
+    examples=(
+        "The Danube rises in [QA(Where does the Danube rise?)] the Black Forest and flows through ten countries.",
+        "Marie Curie, born in [QA(In which city was Marie Curie born?)] Warsaw, moved to Paris in 1891.",
+        "Saturn has rings that are made of [QA(What are the rings of Saturn made of?)] ice and rock.",
+        "The second largest city of Norway is [QA(What is the second largest city of Norway?)] Bergen.",
+        "Don Quixote was written by [QA(Who wrote Don Quixote?)] Miguel de Cervantes in 1605.",
+    ),
+    call_wording="{input}",
+    result_wording="{input} {result}",
+)
+
+TRANSLATE = Prompt(
+    tool="Translate",
+    instruction=(
+        "Add translations into English to a piece of text where some words are in another language. "
+        'A call is written "[Translate(words)]", stands right behind these words, and repeats them exactly. '
+        "Here are some examples."
+    ),
+    examples=(
+        "Over the door stood «La maison est ouverte» [Translate(La maison est ouverte)], the house is open.",
+        "Her motto was poco a poco se va lejos, [Translate(poco a poco se va lejos)] little by little one goes far.",
+        "The song is called Die Gedanken sind frei [Translate(Die Gedanken sind frei)] (Thoughts are free).",
+        "El perro duerme en el jardín. [Translate(El perro duerme en el jardín.)] The dog sleeps in the garden.",
+    ),
+    call_wording="{input}",
+    result_wording="{input} means {result}",
+)
+
+PROMPTS: Mapping[str, Prompt] = {p.tool: p for p in (CALCULATOR, CALENDAR, SEARCH, QA, TRANSLATE)}
+
+
+def draft(tool: Tool, notation: Notation = PLAIN) -> Prompt:
+    """A prompt for a tool, from its description, its arguments and its `examples`.
+
+    Raises BadInput where it has fewer than two examples, or one of them holds no good call of this tool.
+    """
+    first = tool.description.strip().partition("\n")[0].rstrip(".")
+    names = ", ".join(tool.parameters.get("properties", {}))
+    written = f"{tool.name}({names if raw_argument(tool.parameters) else _pairs(tool)})"
+    instruction = (
+        f"Add calls to the tool {tool.name} to a piece of text where its result helps to go on. "
+        f"{tool.name}: {first or 'a tool'}. "
+        f'A call is written "[{written}]" and stands right before the words that its result explains. '
+        "Its arguments use what the text has said before. Here are some examples."
+    )
+    plain = f"{tool.name}: {{input}}"
+    return checked(Prompt(tool.name, instruction, tool.examples, plain, f"{plain} = {{result}}"), tool, notation)
+
+
+def checked(prompt: Prompt, tool: Tool, notation: Notation = PLAIN) -> Prompt:
+    """The prompt, once every example holds a call of the tool whose arguments fit. Raises BadInput."""
+    if len(prompt.examples) < 2:
+        raise BadInput(
+            f"Give {tool.name} two examples or more, texts with calls in them as a model should write them: "
+            f'@tool(examples=["... [{tool.name}({_pairs(tool)})] ...", ...]), or see: toolwise tools draft --help.'
+        )
+    validator = Validator(tool.parameters)
+    for example in prompt.examples:
+        try:
+            if not (calls := find(example, notation)):
+                raise BadInput(f"it holds no call such as [{tool.name}({_pairs(tool)})]")
+            for call in calls:
+                name, raw = read_body(call.body, notation)
+                if name != tool.name:
+                    raise BadInput(f"it calls {quote(name)}")
+                validator.validate(read_arguments(raw, tool, notation))
+        except ToolwiseError as error:
+            told = first_line(error).rstrip(".")
+            raise BadInput(f"The example {quote(example)} of {tool.name} cannot be used: {told}.") from None
+    return prompt
+
+
+def _pairs(tool: Tool) -> str:
+    """`city=..., days=...`"""
+    if raw_argument(tool.parameters):
+        return "..."
+    return ", ".join(f"{name}=..." for name in tool.parameters.get("required", ()))

@@ -7,7 +7,7 @@ coerced: another hint is refused when the columns are made, a value that is not 
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -29,16 +29,26 @@ class _Column:
 
 def to_parquet(rows: Sequence[Any], row: type[Any]) -> bytes:
     """The rows, all of type `row`, as the bytes of a Parquet file (zstd). Equal rows give equal bytes."""
+    pa, _ = arrow()
+    sink = pa.BufferOutputStream()
+    write_parquet(sink, [rows], row)
+    return bytes(sink.getvalue())
+
+
+def write_parquet(
+    where: Any, batches: Iterable[Sequence[Any]], row: type[Any], metadata: Mapping[str, str] | None = None
+) -> None:
+    """The same into a path or a stream of pyarrow's, a row group for each batch, with `metadata` in the file's own."""
     pa, parquet = arrow()
     record = _record(row)
-    try:
-        stored = [record.store(value) for value in rows]
-        table = pa.Table.from_pylist(stored, schema=pa.schema(list(record.type)))
-    except (OverflowError, TypeError, UnicodeError, pa.ArrowException) as error:
-        raise BadInput(f"a row cannot be stored as {row.__name__}: {error}") from error
-    sink = pa.BufferOutputStream()
-    parquet.write_table(table, sink, compression="zstd")
-    return bytes(sink.getvalue())
+    schema = pa.schema(list(record.type), metadata=metadata)
+    with parquet.ParquetWriter(where, schema, compression="zstd") as writer:
+        for rows in batches:
+            try:
+                table = pa.Table.from_pylist([record.store(value) for value in rows], schema=schema)
+            except (OverflowError, TypeError, UnicodeError, pa.ArrowException) as error:
+                raise BadInput(f"a row cannot be stored as {row.__name__}: {error}") from error
+            writer.write_table(table)
 
 
 def from_parquet(data: bytes, row: type[T]) -> Iterator[T]:

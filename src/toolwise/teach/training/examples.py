@@ -24,6 +24,8 @@ from toolwise.teach.prepare import offsets
 from toolwise.teach.records import Augmented
 from toolwise.teach.weave import unweave
 
+IGNORED = -100  # the label that no loss counts, by torch's convention
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -35,6 +37,14 @@ class Example:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def labels(self) -> Ids:
+        """The ids that count in the loss, IGNORED for the others and for the first one, predicted from nothing."""
+        return tuple(
+            id_ if counts and place else IGNORED
+            for place, (id_, counts) in enumerate(zip(self.ids, self.mask, strict=True))
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from toolwise.teach.training.examples import Example, RowExamples
-
-IGNORED = -100  # the label that no loss counts, by torch's convention
+from toolwise.teach.training.examples import IGNORED, Example, RowExamples
 
 Row = tuple[Example, ...]
 
@@ -97,9 +95,7 @@ def collate(rows: Sequence[Row], *, packed: bool) -> dict[str, torch.Tensor]:
         for example in row:
             stop = at + len(example)
             ids[line, at:stop] = torch.tensor(example.ids)
-            counts = torch.tensor(example.mask)
-            counts[0] = False
-            labels[line, at:stop] = ids[line, at:stop].masked_fill(~counts, IGNORED)
+            labels[line, at:stop] = torch.tensor(example.labels)
             positions[line, at:] -= positions[line, at].item()  # padding, too, starts anew
             at = stop
         if at < width:

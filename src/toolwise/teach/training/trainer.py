@@ -23,8 +23,8 @@ from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArgu
 from toolwise.core.durable import replace_file, storage
 from toolwise.core.errors import BadInput, StorageUnavailable
 from toolwise.models.base import ScoreRequest
+from toolwise.teach.training.examples import IGNORED
 from toolwise.teach.training.likelihood import Sums, sums
-from toolwise.teach.training.packing import IGNORED
 
 LOG = "train_log.jsonl"
 _LOSS, _PLAIN, _DISABLED = "loss", "eval_plain", "eval_disabled"

@@ -1,0 +1,126 @@
+"""The tools that a user names, each with what stands behind it.
+
+    Calculator, Calendar, Search, QA, Translate    what the package brings; some take options: an index, a translator
+    mine.py                                        the tools of a Python file
+    api.yaml, api.json                             the operations of an OpenAPI description
+
+Tools never import models; here they are given theirs. Everything that a tool needs is looked for when it is made, so
+that what is missing is one line at the start and not an error in the middle of a run.
+
+Not covered: what a Python file does when it is imported; only files that the user chose are given to this module.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from toolwise.core.durable import sha256
+from toolwise.core.errors import BadInput
+from toolwise.core.jsonio import quote
+from toolwise.core.types import Tool
+from toolwise.models.base import LanguageModel
+from toolwise.tools.calculator import CALCULATOR
+from toolwise.tools.calendar import CALENDAR
+from toolwise.tools.load import load_tools
+from toolwise.tools.registry import Registry
+
+Option = str | int | float | bool
+#: By the name of a tool or a file: `{"Search": {"index": "wiki-vital"}}`.
+Options = Mapping[str, Mapping[str, Option]]
+#: The model of the run, loaded when it is first asked for.
+ModelOf = Callable[[], LanguageModel]
+
+
+@dataclass(frozen=True, slots=True)
+class Toolbox:
+    """`identity` says what stands behind each tool that can change its answers: part of a run's fingerprint."""
+
+    registry: Registry
+    identity: Mapping[str, str] = field(default_factory=dict)
+
+
+def toolbox(wanted: Iterable[str], options: Options | None = None, model: ModelOf | None = None) -> Toolbox:
+    """The tools of `wanted`, in that order. `model` is for tools that ask a language model (QA's reader).
+
+    Raises BadInput for what is not there, and for options that nobody takes.
+    """
+    options, sources = options or {}, list(dict.fromkeys(wanted))
+    stray = [name for name in options if name not in sources]
+    if stray:
+        raise BadInput(f"There are options for {quote(stray[0])}, which is not among the tools: {', '.join(sources)}.")
+    tools: list[Tool] = []
+    identity: dict[str, str] = {}
+    for source in sources:
+        made, behind = _made(source, options.get(source, {}), model or _no_model)
+        tools += made
+        identity |= {tool.name: behind for tool in made if behind}
+    return Toolbox(Registry(tools), identity)
+
+
+def parse_options(written: Iterable[str]) -> dict[str, dict[str, Option]]:
+    """Options from a command line, `Search.index=wiki-vital`; numbers, true and false are read as such.
+
+    Raises BadInput.
+    """
+    options: dict[str, dict[str, Option]] = {}
+    for each in written:
+        left, equals, value = each.partition("=")
+        tool, dot, name = left.rpartition(".")
+        if not (equals and dot and tool and name):
+            raise BadInput(f"Write an option as Tool.name=value, such as Search.index=wiki-vital, not {quote(each)}.")
+        options.setdefault(tool, {})[name] = _value(value)
+    return options
+
+
+def _value(text: str) -> Option:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _no_model() -> LanguageModel:
+    raise BadInput("This tool asks a language model, and none was given to it; name one in its options.")
+
+
+def _made(source: str, options: Mapping[str, Option], model: ModelOf) -> tuple[list[Tool], str]:
+    """The tools of one source, and what stands behind them."""
+    if source.endswith(".py"):
+        _check_options(source, load_tools, options)
+        return load_tools(Path(source)), f"file {sha256(Path(source))[:16]}"
+    if source not in _MAKERS:
+        near = get_close_matches(source, _MAKERS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"the package brings {', '.join(_MAKERS)}, a file ends in .py."
+        raise BadInput(f"There is no tool {quote(source)}; {hint}")
+    maker = _MAKERS[source]
+    _check_options(source, maker, options)
+    made, behind = maker(model, **options)
+    return [made], behind
+
+
+def _check_options(source: str, maker: Callable[..., Any], options: Mapping[str, Option]) -> None:
+    takes = [p.name for p in inspect.signature(maker).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    strange = [name for name in options if name not in takes]
+    if strange:
+        said = f"it takes {', '.join(takes)}" if takes else "it takes none"
+        raise BadInput(f"{source} has no option {quote(strange[0])}; {said}.")
+
+
+def _calculator(model: ModelOf) -> tuple[Tool, str]:
+    return CALCULATOR, ""
+
+
+def _calendar(model: ModelOf) -> tuple[Tool, str]:
+    return CALENDAR, ""
+
+
+_MAKERS: Mapping[str, Callable[..., tuple[Tool, str]]] = {"Calculator": _calculator, "Calendar": _calendar}

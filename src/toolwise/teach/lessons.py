@@ -1,0 +1,50 @@
+"""What a run teaches: the tools of its settings, and for each the prompt that shows a model how to call it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from toolwise.core.errors import BadInput
+from toolwise.core.types import Effect, Tool
+from toolwise.models.toolbox import ModelOf, toolbox
+from toolwise.notation.inline import PLAIN, Notation
+from toolwise.teach.config import Settings
+from toolwise.teach.prompts import PROMPTS, Prompt, checked, draft
+from toolwise.tools.registry import Registry, definition
+
+
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """`described` is part of a run's fingerprint: definitions, what stands behind the tools, and all prompts."""
+
+    registry: Registry
+    prompts: Mapping[str, Prompt]
+    described: Mapping[str, Any]
+
+
+def lessons(settings: Settings, model: ModelOf | None = None, notation: Notation = PLAIN) -> Lessons:
+    """The tools and prompts of a run. Raises BadInput for a tool that writes, or that no prompt can be made for."""
+    box = toolbox(settings.sources, settings.options, model)
+    for tool in box.registry.values():
+        if tool.effect is Effect.WRITE:
+            raise BadInput(
+                f"{tool.name} may change the world, and while a model is taught nothing of that kind runs: declare it "
+                "with @tool(effect=Effect.PURE) if it only computes, or Effect.READ if it only looks."
+            )
+    prompts = {name: _prompt(tool, settings, notation) for name, tool in box.registry.items()}
+    described = {
+        "tools": {name: definition(tool) for name, tool in box.registry.items()},
+        "behind": dict(box.identity),
+        "prompts": {name: prompt.described() for name, prompt in prompts.items()},
+    }
+    return Lessons(box.registry, prompts, described)
+
+
+def _prompt(tool: Tool, settings: Settings, notation: Notation) -> Prompt:
+    own = settings.prompts.get(tool.name)
+    if own is not None:
+        said = Prompt(tool.name, own.instruction, own.examples, own.call_wording, own.result_wording)
+        return checked(said, tool, notation)
+    return PROMPTS[tool.name] if tool.name in PROMPTS and tool.name in settings.sources else draft(tool, notation)
