@@ -26,6 +26,9 @@ _SPARE_SECONDS = 1
 # many times as many are what a fork bomb can reach before the watch sees it.
 _SPARE_PROCESSES = 16
 
+_PROCESSORS = os.cpu_count() or 1  # asked once: every time the system reads a file
+_LINE = 256  # bytes; no line of /proc/loadavg is longer
+
 _streams: list[Any] = []  # the program's, kept: dropping them would write their buffers out a second time
 
 
@@ -85,9 +88,9 @@ def bound_call(seconds: float, limits: Limits) -> None:
     """Bounds that follow from the call."""
     import resource  # POSIX only
 
-    _lower(resource.RLIMIT_CPU, int(seconds + limits.grace_seconds) * (os.cpu_count() or 1) + _SPARE_SECONDS)
-    with contextlib.suppress(OSError), open("/proc/loadavg", "rb") as load:
-        running = int(load.read().split()[3].partition(b"/")[2])  # on the whole machine: no user has more
+    _lower(resource.RLIMIT_CPU, int(seconds + limits.grace_seconds) * _PROCESSORS + _SPARE_SECONDS)
+    with contextlib.suppress(OSError), open("/proc/loadavg", "rb", buffering=0) as load:
+        running = int(load.read(_LINE).split()[3].partition(b"/")[2])  # on the whole machine: no user has more
         _lower(resource.RLIMIT_NPROC, running + _SPARE_PROCESSES * limits.child_processes)
 
 

@@ -140,6 +140,8 @@ class _Server:
         """The program has taken the child, or is done with it."""
         with suppress(OSError):
             if child.life.recv(1) == TAKEN:
+                if not self._working():
+                    self._next_look = self._clock.monotonic() + _TICK
                 child.taken = True
                 self._put_off_fork(_TICK)
                 return
@@ -152,12 +154,11 @@ class _Server:
             return
         self._next_look = now + _TICK
         most = self._limits.child_processes
-        for child in self._children:
-            if child.taken and child.ending_since is None:
-                child.crowded = processes.count_below(child.pid, most) > most
-                # What an ended child left behind may keep its end of `answer` open.
-                if child.crowded or processes.has_ended(child.pid):
-                    self._start_ending(child)
+        for child in self._working():
+            child.crowded = processes.count_below(child.pid, most) > most
+            # What an ended child left behind may keep its end of `answer` open.
+            if child.crowded or processes.has_ended(child.pid):
+                self._start_ending(child)
 
     def _start_ending(self, child: _Child) -> None:
         child.ending_since = self._clock.monotonic()
@@ -189,6 +190,9 @@ class _Server:
     def _strays(self) -> set[int]:
         mine = {child.pid for child in self._children if child.status is None}
         return set(processes.children(os.getpid())) - mine
+
+    def _working(self) -> list[_Child]:
+        return [child for child in self._children if child.taken and child.ending_since is None]
 
     def _count_ready(self) -> int:
         return sum(not child.taken and child.ending_since is None for child in self._children)
