@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -32,6 +34,13 @@ def filled(state: State, count: int = 6) -> Audit:
         audit.append(Line(f"run-{number % 2}", f"c{number}", "ann", code="denied", seconds=number / 3, wall=wall))
     audit.flush()
     return audit
+
+
+def lines_elsewhere(path: Path) -> int:
+    """How many lines a process sees that opens the file and closes it again; no fork, which would inherit the state."""
+    count = "import sqlite3, sys; file = sqlite3.connect(sys.argv[1]); print(*file.execute(sys.argv[2]).fetchone())"
+    words = [sys.executable, "-c", count, str(path), "SELECT COUNT(*) FROM audit"]
+    return int(subprocess.run(words, capture_output=True, check=True, timeout=30).stdout)
 
 
 @dataclass
@@ -102,6 +111,16 @@ def test_whoever_looks_changes_nothing(tmp_path: Path) -> None:
     assert verify(read_rows(seen)) is not None
     seen.close()
     assert (tmp_path / "state.db").read_bytes() == before
+
+
+def test_whoever_looks_drops_no_lock_of_a_gate_in_the_same_process(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    state = open_state(path)
+    filled(state)
+    existing_state(path).close()
+    assert lines_elsewhere(path) == 6  # whoever holds no lock has its log taken away when that process closes the file
+    filled(state)
+    assert lines_elsewhere(path) == 12
 
 
 # Found, or refused

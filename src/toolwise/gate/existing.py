@@ -13,8 +13,6 @@ from toolwise.core.durable import storage
 from toolwise.core.errors import BadInput, StorageUnavailable
 from toolwise.gate.state import State, open_state
 
-_SQLITE = b"SQLite format 3\0"  # how such a file begins
-
 
 def existing_state(where: str | Path) -> State:
     """The state at a path or a PostgreSQL address. Raises BadInput where no gate made one, StorageUnavailable."""
@@ -31,15 +29,21 @@ def existing_state(where: str | Path) -> State:
 
 
 def _was_made(path: Path) -> bool:
-    """Whether the file is an SQLite database with an audit log; asked in a way that changes no file."""
+    """Whether the file is an SQLite database with an audit log; asked in a way that changes no file.
+
+    It is asked of SQLite alone: had this process the state open, to open and close the file would drop its locks.
+    """
     with storage(path):
         if not path.exists():
             raise BadInput(f"There is no state {str(path)!r}: name the gate's with --state or TOOLWISE_STATE.")
-    with storage(path), path.open("rb") as file:
-        if file.read(len(_SQLITE)) != _SQLITE:
+        if not path.is_file():
             return False
     try:
         with closing(sqlite3.connect(path)) as connection:
             return bool(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'audit'").fetchall())
     except sqlite3.Error as error:
-        raise StorageUnavailable(f"The gate's state cannot be read ({error}); check its disk.") from error
+        if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
+            return False
+        raise StorageUnavailable(
+            f"The gate's state cannot be read ({error}); check its disk and its permissions."
+        ) from error
