@@ -82,6 +82,14 @@ class Limits:
     query_seconds: float = 5.0  # of one query; below call_seconds
     like_chars: int = 100  # of a LIKE or GLOB pattern, whose cost is a power of its wildcards
 
+    # OpenAPI descriptions
+    openapi_bytes: int = 4 * 1024 * 1024  # of a description; more is a whole cloud's, of which a part will do
+    openapi_depth: int = 64  # levels of objects and lists; an operation's schema begins at the eighth
+    openapi_tools: int = 256  # of one description; a model chooses among dozens
+    openapi_text_chars: int = 1_000  # of a description of a tool or an argument; about what chat APIs take
+    decodings: int = 8  # of a path's value, by servers and proxies on the way; whoever needs more hides something
+    error_line_chars: int = 200  # of what a server says of a failure
+
     # Corpora
     document_bytes: int = 8 * 1024 * 1024  # one document; a longer line is a broken file
     passage_tokens: int = 256  # context that one proposal sees; prompt and two copies fit small models
