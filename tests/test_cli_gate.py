@@ -520,6 +520,10 @@ def test_a_call_is_resolved_and_the_log_says_by_whom(
     refused(again, "bad_input")
 
 
+def test_a_word_that_is_left_out_is_said_in_one_plain_line(toolwise: Toolwise, where: Path) -> None:
+    refused(toolwise("ledger", "resolve", "3f9a1c0b7d2e", "--by", "Ann"), "bad_input", "done, retry [(]see")
+
+
 def test_at_a_terminal_a_resolution_is_asked_for(toolwise: Toolwise, gate: AskingGate, unknown: Durable) -> None:
     resolve = ("ledger", "resolve", CALL.key, "retry", "--by", "Ann")
     done = toolwise(*resolve, person="n\n")

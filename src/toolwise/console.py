@@ -45,7 +45,7 @@ def _status(app: typer.Typer) -> int:
     except ToolwiseError as error:
         return complain(str(error), error.code, EXIT.get(error.actor, 1))
     except typer.TyperException as error:  # the command line itself; without arguments the help has been shown
-        text, context = error.format_message(), getattr(error, "ctx", None)
+        text, context = " ".join(error.format_message().split()), getattr(error, "ctx", None)
         help_ = f"{context.command_path if context else 'toolwise'} --help"
         return complain(f"{text.rstrip('.')} (see {help_}).", BadInput.code, 2) if text else 2
     except BrokenPipeError:  # the reader of our output has gone; nobody is left to tell
