@@ -89,9 +89,15 @@ def bound_call(seconds: float, limits: Limits) -> None:
     import resource  # POSIX only
 
     _lower(resource.RLIMIT_CPU, int(seconds + limits.grace_seconds) * _PROCESSORS + _SPARE_SECONDS)
+    if everywhere := running():
+        _lower(resource.RLIMIT_NPROC, everywhere + _SPARE_PROCESSES * limits.child_processes)
+
+
+def running() -> int:
+    """How many processes and threads run on the whole machine: no user has more. 0 where nobody says that."""
     with contextlib.suppress(OSError), open("/proc/loadavg", "rb", buffering=0) as load:
-        running = int(load.read(_LINE).split()[3].partition(b"/")[2])  # on the whole machine: no user has more
-        _lower(resource.RLIMIT_NPROC, running + _SPARE_PROCESSES * limits.child_processes)
+        return int(load.read(_LINE).split()[3].partition(b"/")[2])
+    return 0
 
 
 def _lower(which: int, most: int) -> None:

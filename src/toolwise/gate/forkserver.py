@@ -40,6 +40,7 @@ from toolwise.core.limits import Limits
 from toolwise.core.types import Effect, Principal, Tool, ToolContext
 from toolwise.gate import confine, frames, processes
 from toolwise.gate.outcome import Outcome, attempt, failed, pack
+from toolwise.tools.registry import tool
 
 TAKEN = b"t"
 ENDED, CROWDED = b"ended", b"crowded"  # what became of a child; or its wait status in words
@@ -79,6 +80,12 @@ def unpack_request(request: bytes | bytearray, limits: Limits) -> tuple[str, Any
     name, arguments, context = frames.unpack(request, 3)
     told = _CONTEXT.validate_python(jsonio.loads(context, limits))
     return name.decode(), jsonio.loads(arguments, limits), told
+
+
+@tool(effect=Effect.PURE)
+def _rehearsal(number: int) -> int:
+    """As a tool is that is made of a typed function."""
+    return number
 
 
 @dataclass(slots=True, eq=False)
@@ -254,10 +261,10 @@ class _Server:
     def _rehearse(self) -> None:
         """Write to the pages of memory that a call writes to, if only to count references: the first time copies them,
         which is done before the call."""
-        nobody = Tool("", "", {}, Effect.PURE, dict)
-        request = pack_request(nobody, {"": 0}, ToolContext(Principal(""), "", 1.0), self._limits)
+        request = pack_request(_rehearsal, {"number": 0}, ToolContext(Principal(""), "", 1.0), self._limits)
         _, arguments, context = unpack_request(request, self._limits)
-        pack(attempt(nobody, arguments, context, self._limits))
+        confine.running()
+        pack(attempt(_rehearsal, arguments, context, self._limits))
 
     def _outcome(self, request: bytearray) -> Outcome:
         try:
