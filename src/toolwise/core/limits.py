@@ -95,6 +95,17 @@ class Limits:
     passage_tokens: int = 256  # context that one proposal sees; prompt and two copies fit small models
     cached_results: int = 100_000  # of pure tools, in one worker; some 200 bytes each
 
+    # Search
+    shard_passages: int = 16_384  # of an index made in one go; a kill loses them, and they take some 100 MB meanwhile
+    passage_chars: int = 4_000  # of one passage; a hundred words take 600, a line of data without a space millions
+    title_chars: int = 200  # of a passage's title
+    word_chars: int = 64  # of a word that can be searched for; longer ones are data, and each fills the vocabulary
+    search_chars: int = 1_000  # of a query; each of its words is looked up, and a question has a hundred characters
+    search_depth: int = 10_000  # passages of one ranking that can be seen; a model reads the first few
+    search_hits: int = 20  # of one page; two or three are what a small model can use
+    snippet_words: int = 200  # of one hit that a page shows; a passage has a hundred
+    reranked: int = 50  # passages that a re-ranker scores for one search; a second or two for a small encoder
+
     # Settings and training
     settings_bytes: int = 64 * 1024  # of a settings file; every setting there is takes some 2 KB
     trained_texts: int = 10_000_000  # steps times batch of one training, whose order is held; the paper's is 256,000

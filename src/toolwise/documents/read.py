@@ -17,7 +17,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count, islice
@@ -36,8 +36,8 @@ _BOM = b"\xef\xbb\xbf"
 _FIELDS = ("text", "id", "date", "url", "language")
 
 
-class _Found(NamedTuple):
-    """One document's fields as a file gave them, the id it gets if it brings none, and where it stands."""
+class Found(NamedTuple):
+    """One document's fields as its source gave them, the id it gets if it brings none, and where it stands."""
 
     place: str
     id: str
@@ -53,9 +53,27 @@ def read_documents(path: str | Path, *, limit: int | None = None, limits: Limits
     Raises BadInput, with file and line, for what is missing, empty, not UTF-8, not JSON, without a `text` field, larger
     than `limits.document_bytes`, with NUL characters in it, or called like another document.
     """
+    return islice(unique_documents(find(path, limits), str(path), limits), limit)
+
+
+def find(path: str | Path, limits: Limits = LIMITS) -> Iterator[Found]:
+    """What stands in a file or a folder, not yet looked at. Raises BadInput at once when there is nothing to read."""
     with _reading(Path(path)):
         sources = _sources(Path(path))  # before the first document is asked for
-    return islice(_documents(sources, str(path), limits), limit)
+    return (found for file, stem, reader in sources for found in reader(file, stem, limits))
+
+
+def unique_documents(found: Iterable[Found], where: str, limits: Limits = LIMITS) -> Iterator[Document]:
+    """The documents of what was found in `where`. Raises BadInput as `read_documents` does."""
+    seen: set[str] = set()
+    for each in found:
+        document = _document(each, limits)
+        if document.id in seen:
+            raise BadInput(f"{each.place}: the id {jsonio.quote(document.id)} is taken; give every document its own")
+        seen.add(document.id)
+        yield document
+    if not seen:
+        raise BadInput(f"{where!r} holds no document; give a file with text in it")
 
 
 def corpus_digest(path: str | Path) -> str:
@@ -72,22 +90,7 @@ def read_objects(path: Path, limits: Limits = LIMITS) -> Iterator[tuple[str, Map
     return ((found.place, found.fields) for found in _read_lines(path, path.name, limits))
 
 
-def _documents(sources: list[tuple[Path, str, _Reader]], path: str, limits: Limits) -> Iterator[Document]:
-    seen: set[str] = set()
-    for file, stem, reader in sources:
-        for found in reader(file, stem, limits):
-            document = _document(found, limits)
-            if document.id in seen:
-                raise BadInput(
-                    f"{found.place}: the id {jsonio.quote(document.id)} is taken; give every document its own"
-                )
-            seen.add(document.id)
-            yield document
-    if not seen:
-        raise BadInput(f"{path!r} holds no document; give a file with text in it")
-
-
-def _sources(path: Path) -> list[tuple[Path, str, _Reader]]:
+def _sources(path: Path) -> list[tuple[Path, str, Reader]]:
     if not path.exists():
         raise BadInput(f"there is no file or folder {str(path)!r}; check the path")
     if path.is_dir():
@@ -107,7 +110,7 @@ def _sources(path: Path) -> list[tuple[Path, str, _Reader]]:
     return found
 
 
-def _read_text(path: Path, stem: str, limits: Limits) -> Iterator[_Found]:
+def _read_text(path: Path, stem: str, limits: Limits) -> Iterator[Found]:
     place = repr(str(path))
     with _reading(path), path.open("rb") as stream:
         data = stream.read(limits.document_bytes + 1)
@@ -115,10 +118,10 @@ def _read_text(path: Path, stem: str, limits: Limits) -> Iterator[_Found]:
     text = _decode(data, path, 0, 1)
     if not text.strip():
         raise BadInput(f"{place} is empty; give a file with text in it")
-    yield _Found(place, stem, {"text": text})
+    yield Found(place, stem, {"text": text})
 
 
-def _read_lines(path: Path, stem: str, limits: Limits) -> Iterator[_Found]:
+def _read_lines(path: Path, stem: str, limits: Limits) -> Iterator[Found]:
     generous = replace(limits, string_bytes=limits.document_bytes)
     with _reading(path), _opened(path) as stream:
         at = 0
@@ -140,10 +143,10 @@ def _read_lines(path: Path, stem: str, limits: Limits) -> Iterator[_Found]:
                 raise BadInput(f"{place}: {error}") from error
             if not isinstance(fields, dict):
                 raise BadInput(f"{place}: not an object; write one object a line, with a text field")
-            yield _Found(place, f"{stem}-{number:06d}", fields)
+            yield Found(place, f"{stem}-{number:06d}", fields)
 
 
-def _read_parquet(path: Path, stem: str, limits: Limits) -> Iterator[_Found]:
+def _read_parquet(path: Path, stem: str, limits: Limits) -> Iterator[Found]:
     pa, parquet = arrow()
     number = 0
     try:
@@ -151,13 +154,13 @@ def _read_parquet(path: Path, stem: str, limits: Limits) -> Iterator[_Found]:
             for batch in file.iter_batches(batch_size=64, use_threads=False):
                 for fields in batch.to_pylist():
                     number += 1
-                    yield _Found(_place(path, number, "row"), f"{stem}-{number:06d}", fields)
+                    yield Found(_place(path, number, "row"), f"{stem}-{number:06d}", fields)
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise BadInput(f"{str(path)!r} after row {number}: not a whole Parquet file of text ({error})") from error
 
 
-_Reader = Callable[[Path, str, Limits], Iterator[_Found]]
-_READERS: dict[str, _Reader] = {
+Reader = Callable[[Path, str, Limits], Iterator[Found]]
+_READERS: dict[str, Reader] = {
     ".txt": _read_text,
     ".jsonl": _read_lines,
     ".jsonl.gz": _read_lines,
@@ -199,7 +202,7 @@ def _place(path: Path, number: int, what: str = "line") -> str:
     return f"{str(path)!r} {what} {number}"
 
 
-def _document(found: _Found, limits: Limits) -> Document:
+def _document(found: Found, limits: Limits) -> Document:
     place, fields = found.place, found.fields
     if "text" not in fields:
         raise BadInput(f'{place}: there is no "text" field among {", ".join(sorted(fields)) or "none"}; name it text')

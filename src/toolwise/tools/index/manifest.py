@@ -1,0 +1,119 @@
+"""What an index is made of, and whether it is whole: settings first, manifest last, a digest of every file.
+
+    settings.json            format, settings and the digests of the sources; written first
+    passages/00000.jsonl     a shard of the passages, one a line
+    passages/00000.json      what is remembered of the shard; without it the shard is made again
+    counts/00000.npz         its words, counted; gone once the matrix is made
+    matrix/                  the BM25 scores in the layout of bm25s, the vocabulary, where passages begin
+    manifest.json            sizes and digests of all that is needed to search; written last
+    lock                     held by the one process that builds
+
+Not covered: files that are changed while an index is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from toolwise.core import jsonio
+from toolwise.core.durable import sha256, storage
+from toolwise.core.errors import BadInput, Corrupt
+from toolwise.core.sealed import read_sealed, seal
+from toolwise.core.work_folder import SETTINGS
+
+#: Counts up when words are read, passages cut or files laid out in another way: an old index is then refused.
+FORMAT = 1
+MANIFEST, PASSAGES, COUNTS, MATRIX = "manifest.json", "passages", "counts", "matrix"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """How texts are indexed. k1 and b are BM25's, for passages of like length (Anserini's); Lucene's are 1.2, 0.75."""
+
+    language: str = "en"  # whose endings are cut off: ISO 639-1, or none
+    words: int = 100  # of a passage at most
+    k1: float = 0.9  # how much a repeated word counts
+    b: float = 0.4  # how much a long passage loses
+
+    def __post_init__(self) -> None:
+        """Raises BadInput for numbers that make no index."""
+        if not (self.words >= 1 and 0 <= self.k1 < 1_000 and 0 <= self.b <= 1):
+            raise BadInput("An index needs passages of at least 1 word, k1 of at least 0, and b between 0 and 1.")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A finished index. `files` are name, bytes and sha256; `shards` the number of passages in each."""
+
+    documents: int
+    passages: int
+    words: int
+    vocabulary: int
+    postings: int
+    shards: tuple[int, ...]
+    files: tuple[tuple[str, int, str], ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(size for _, size, _ in self.files)
+
+    def seal(self) -> bytes:
+        return seal(asdict(self))
+
+
+def listed(folder: Path, names: Sequence[str]) -> Iterator[tuple[str, int, str]]:
+    """What a manifest says of the files that were just written."""
+    for name in names:
+        with storage(folder / name):
+            yield name, (folder / name).stat().st_size, sha256(folder / name)
+
+
+def read_settings(folder: Path) -> Mapping[str, Any]:
+    """What the index in `folder` was begun with. Raises BadInput where there is none, Corrupt."""
+    with storage(folder):
+        there = (folder / SETTINGS).is_file()
+    if not there:
+        raise BadInput(f"{str(folder)!r} holds no index; make one with: toolwise index build PATH... --out {folder}")
+    return read_sealed(folder / SETTINGS)
+
+
+def read_manifest(folder: Path, *, verify: bool) -> Manifest:
+    """The manifest of a finished index; with `verify` every byte of its files is checked, otherwise their sizes.
+
+    Raises BadInput for what was not finished, or was built by another version; Corrupt for other bytes.
+    """
+    settings = read_settings(folder)
+    if settings.get("format") != FORMAT:
+        raise BadInput(
+            f"The index in {str(folder)!r} was built by another version of toolwise (format {settings.get('format')}, "
+            f"this one reads {FORMAT}); build it again in a new folder."
+        )
+    if not (folder / MANIFEST).is_file():
+        raise BadInput(f"The index in {str(folder)!r} is half-built; run the same toolwise index build to finish it.")
+    found = read_sealed(folder / MANIFEST)
+    try:
+        manifest = Manifest(**{**found, "shards": tuple(found["shards"]), "files": tuple(map(tuple, found["files"]))})
+    except (KeyError, TypeError) as error:
+        raise Corrupt(f"The manifest of the index in {str(folder)!r} is not one; build the index again.") from error
+    for name, size, digest in manifest.files:
+        _check(folder, name, size, digest if verify else None)
+    return manifest
+
+
+def identity(folder: Path, manifest: Manifest) -> str:
+    """A short text that changes whenever an answer of the index may."""
+    return f"bm25 {jsonio.fingerprint([read_settings(folder), asdict(manifest)])[:16]}"
+
+
+def _check(folder: Path, name: str, size: int, digest: str | None) -> None:
+    path = folder / name
+    with storage(path):
+        whole = path.is_file() and path.stat().st_size == size and (digest is None or sha256(path) == digest)
+    if not whole:
+        raise Corrupt(
+            f"{name} of the index in {str(folder)!r} is missing or damaged; run its toolwise index build again."
+        )
