@@ -47,7 +47,8 @@ def write(run: Run, folder: Path) -> Mapping[str, int]:
     """The folder. Raises BadInput for calls that do not fit the run's tools."""
     tools = callable_by_name(run.tools)
     count, calls = 0, Counter[str]()
-    (folder / "data").mkdir(parents=True)
+    folder.mkdir(exist_ok=True)
+    (folder / "data").mkdir()
     for number, batch in enumerate(batched(run.rows, _FILE_ROWS)):
         rows = [_dataset_row(row, tools) for row in batch]
         write_parquet(folder / "data" / f"train-{number:05d}.parquet", [rows], DatasetRow)

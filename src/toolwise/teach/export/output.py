@@ -33,6 +33,7 @@ def whole(out: Path) -> Iterator[Path]:
         raise BadInput(f"Nothing can be written to {str(out)!r}; choose a new name.")
     making = out.with_name(f".{out.name}.{os.getpid()}{TEMPORARY}")
     with storage(out):
+        _remove(making)
         try:
             yield making
             sync_tree(making)
