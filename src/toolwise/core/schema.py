@@ -119,9 +119,7 @@ class Validator:
         limits = self._limits
         _check_properties(arguments, limits)
         checked: dict[str, Any] = jsonio.plain(arguments, InvalidArguments, limits.argument_bytes, limits)
-        values = 0
         for item in jsonio.walk(checked):
-            values += 1
             if isinstance(item, str):
                 jsonio.check_text(item, InvalidArguments, limits.string_bytes)
                 if "\0" in item:
@@ -129,12 +127,13 @@ class Validator:
             elif isinstance(item, dict):
                 _check_properties(item, limits)
         if not self._compiled.is_valid(checked):
-            problems = (text for error in self._errors(checked, values) for text in _problems(error))
+            problems = (text for error in self._errors(checked) for text in _problems(error))
             raise InvalidArguments("; ".join(islice(problems, 3)))
         return checked
 
-    def _errors(self, arguments: Any, values: int) -> Iterator[jsonschema_rs.ValidationError]:
+    def _errors(self, arguments: Any) -> Iterator[jsonschema_rs.ValidationError]:
         # The engine decides in microseconds, but describes every failed branch of every value when asked for all.
+        values = sum(1 for _ in jsonio.walk(arguments))
         if self._parts * values <= self._limits.problem_steps:
             yield from self._compiled.iter_errors(arguments)
             return

@@ -117,6 +117,8 @@ class Labels:
 
     def __or__(self, other: Labels) -> Labels:
         """The labels of both together: one untrusted part makes the whole untrusted, one private part private."""
+        if self == other:
+            return self
         untrusted = Integrity.UNTRUSTED in (self.integrity, other.integrity)
         private = Confidentiality.PRIVATE in (self.confidentiality, other.confidentiality)
         return Labels(

@@ -141,7 +141,7 @@ class Reservation:
 
     def end(self, seconds: float, bytes: float) -> None:
         """The call has ended after so many seconds, with so many bytes."""
-        self._used = self._held._replace(seconds=seconds, bytes=bytes)
+        self._used = Amount(self._held.calls, seconds, bytes, self._held.cost)
 
     def __enter__(self) -> Reservation:
         return self

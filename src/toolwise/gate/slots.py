@@ -12,7 +12,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from toolwise.core.errors import LimitExceeded
 from toolwise.core.limits import Limits
@@ -39,13 +39,13 @@ class Slots:
         self._writers: set[str] = set()
         self._children = 0
 
-    @contextmanager
-    def take(self, tool: Tool) -> Iterator[None]:
+    def take(self, tool: Tool) -> AbstractContextManager[None]:
         """A place for one call of the tool until the end of the block. Raises LimitExceeded."""
         child = not here(tool)
-        if tool.effect is Effect.PURE and not child:
-            yield
-            return
+        return self._taken(tool, child) if child or tool.effect is not Effect.PURE else nullcontext()
+
+    @contextmanager
+    def _taken(self, tool: Tool, child: bool) -> Iterator[None]:
         self._enter(tool, child)
         try:
             yield
