@@ -17,6 +17,7 @@ from toolwise.models.scripted import END, ScriptedTokenizer
 from toolwise.notation.inline import find, read_arguments, read_body, strip
 from toolwise.teach.export import Encoding, Run, dataset, export, finished_run, messages, text, tokens
 from toolwise.teach.records import Augmented
+from toolwise.teach.store import Store
 from toolwise.teach.training.examples import Example, row_examples
 
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -262,6 +263,10 @@ def test_a_run_that_is_not_finished_is_refused(tmp_path: Path) -> None:
         finished_run(write_run(tmp_path / "run", [MILL], finished=False))
     with pytest.raises(BadInput, match="not the folder of a run"):
         finished_run(tmp_path)
+    with Store.open(tmp_path / "old", {"tools": "a hash"}) as store:
+        store.finish({})
+    with pytest.raises(BadInput, match="does not keep what its tools are"):
+        finished_run(tmp_path / "old")
 
 
 def test_a_damaged_run_is_refused_and_leaves_nothing(tmp_path: Path) -> None:

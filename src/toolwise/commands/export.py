@@ -55,7 +55,11 @@ def export(
         print_json({**asdict(done), "out": str(done.out)})
         return
     lost = "".join(f", {count} dropped ({reason})" for reason, count in sorted(done.dropped.items()))
-    say(f"{done.passages} passages with {done.calls} calls{lost}: {done.out}")
+    say(f"{_count(done.passages, 'passage')} with {_count(done.calls, 'call')}{lost}: {done.out}")
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'s' * (number != 1)}"
 
 
 def _encoding(model: str | None, length: int, mask_results: bool) -> Encoding:

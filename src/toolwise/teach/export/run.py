@@ -14,8 +14,6 @@ from toolwise.notation.inline import read_arguments, read_body
 from toolwise.teach.records import Augmented
 from toolwise.teach.store import Store
 from toolwise.teach.weave import unweave
-from toolwise.tools.builtin import builtin_registry
-from toolwise.tools.registry import definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +44,11 @@ class WovenCall:
 def finished_run(folder: Path) -> Run:
     """The run in a folder. Raises BadInput for one that is not finished, Corrupt for one that is damaged."""
     store = Store.load(folder)
-    tools = store.settings["tools"]
-    if not isinstance(tools, Mapping):  # runs did not always keep the definitions
-        tools = {name: definition(tool) for name, tool in builtin_registry(store.settings["settings"]["tools"]).items()}
+    tools = store.settings.get("tools")
+    if not isinstance(tools, Mapping):
+        raise BadInput(
+            f"The run in {str(folder)!r} does not keep what its tools are; annotate again, to another folder."
+        )
     return Run(store.read("augmented", Augmented), list(tools.values()), store.fingerprint, store.settings)
 
 
