@@ -31,8 +31,8 @@ class RecordingApi:
 
     url: str
     address: tuple[str, int]
-    received: list[Received] = field(default_factory=list)
-    answers: dict[str, Answer] = field(default_factory=dict)
+    received: list[Received] = field(default_factory=list, repr=False)
+    answers: dict[str, Answer] = field(default_factory=dict, repr=False)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         request = Request(scope, receive)

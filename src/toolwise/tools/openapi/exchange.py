@@ -27,7 +27,7 @@ from toolwise.core.errors import (
 from toolwise.core.limits import Limits
 from toolwise.tools.confined.fetch import Response
 from toolwise.tools.openapi.operations import Operation
-from toolwise.tools.openapi.parameters import header_value, is_json, leaves_its_place, path_value, query_parts
+from toolwise.tools.openapi.parameters import header_value, is_json, is_sent, leaves_its_place, path_value, query_parts
 from toolwise.tools.openapi.server import Secrets, Server
 
 Fetch = Callable[..., Response]
@@ -84,14 +84,14 @@ class Caller:
         headers = {"accept": _ACCEPT}
         for argument, value in arguments.items():
             parameter = operation.parameters.get(argument)
-            if parameter is None:
-                continue  # a part of the body
+            if parameter is None or not is_sent(parameter, value):
+                continue  # a part of the body, or of nothing
             if parameter.place == "path":
                 path[parameter.name] = path_value(parameter, value, slashes=self.slashes, limits=self.limits)
             elif parameter.place == "query":
                 query += query_parts(parameter, value)
-            elif (sent := header_value(parameter, value)) is not None:
-                headers[parameter.name.lower()] = sent
+            else:
+                headers[parameter.name.lower()] = header_value(parameter, value)
         filled = re.sub(r"\{([^{}]*)\}", lambda found: path[found[1]], operation.path)
         if leaves_its_place(filled, self.limits):
             raise InvalidArguments("The arguments would lead to another path: leave out . and .. as a name.")

@@ -30,6 +30,7 @@ from toolwise.tools.openapi.schemas import Schema, json_schema, one_line
 _KEY = "idempotency-key"
 _METHODS = (*map(str.lower, METHODS), "trace")
 _READING = frozenset({"get", "head"})
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]+")
 _LITERAL = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@%/-]*")
 #: A body with one of these is more than its properties.
 _MORE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "patternProperties", "propertyNames"}) | {
@@ -112,13 +113,14 @@ def read_operation(
 
 
 def _name(operation_id: Any, method: str, path: str, chars: int) -> str:
-    """A legal name: of the operation's own, or of method and path; what is too long keeps its start and a digest."""
-    written = operation_id if isinstance(operation_id, str) and operation_id else f"{method}_{path}"
-    name = re.sub(r"[^A-Za-z0-9_.-]+", "_", written).strip("_") or method
+    """A legal name: of the operation's own, else of method and path; what is too long keeps its start and a digest."""
+    place = f"{method} {path}"
+    own = operation_id if isinstance(operation_id, str) else ""
+    name = _ILLEGAL.sub("_", own).strip("_") or _ILLEGAL.sub("_", place).strip("_")
     if not re.match("[A-Za-z_]", name):
         name = f"_{name}"
     if len(name) > chars:
-        digest = hashlib.sha256(written.encode()).hexdigest()[:8]
+        digest = hashlib.sha256((own or place).encode()).hexdigest()[:8]
         name = f"{name[: chars - len(digest) - 1]}_{digest}"
     return name
 

@@ -8,6 +8,8 @@
     header   simple                   a scalar; a list as `a,b`
     any      content: application/json                       any value, as JSON
 
+Null and an empty list are said by leaving the parameter out, where it may be left out.
+
 Covered: a value arrives as it was, or is refused. Everything but letters, digits and `-._~` is percent-encoded. What a
 server may take apart where it stands inside an item (the comma of `a,b`) is refused, since many decode before they
 split. A path value stays inside its segment however often somebody on the way decodes it: no empty one, no `.` or `..`,
@@ -132,6 +134,16 @@ def is_json(media_type: str) -> bool:
 # --- values ------------------------------------------------------------------------------------------------------
 
 
+def is_sent(parameter: Parameter, value: Any) -> bool:
+    """Whether a value is written at all: null and an empty list are said by leaving them out. Raises InvalidArguments
+    where that may not be."""
+    if parameter.style == "json" or (value is not None and value != []):
+        return True
+    if parameter.required:
+        raise InvalidArguments(f"argument {quote(parameter.name)}: give a value, neither null nor an empty list")
+    return False
+
+
 def query_parts(parameter: Parameter, value: Any) -> Iterator[str]:
     """The `name=value` of a query, encoded. Raises InvalidArguments for what cannot be written."""
     name = _encoded(parameter.name)
@@ -148,17 +160,14 @@ def query_parts(parameter: Parameter, value: Any) -> Iterator[str]:
         yield from (f"{name}={_encoded(_scalar(parameter, item))}" for item in value)
     elif isinstance(value, list):
         delimiter = _DELIMITERS[parameter.style]
-        if value:
-            between = "," if delimiter == "," else _encoded(delimiter)
-            yield f"{name}={between.join(map(_encoded, _items(parameter, value, delimiter)))}"
+        between = "," if delimiter == "," else _encoded(delimiter)
+        yield f"{name}={between.join(map(_encoded, _items(parameter, value, delimiter)))}"
     else:
         yield f"{name}={_encoded(_scalar(parameter, value))}"
 
 
-def header_value(parameter: Parameter, value: Any) -> str | None:
-    """The value of a header, None for an empty list. Raises InvalidArguments."""
-    if value == []:
-        return None
+def header_value(parameter: Parameter, value: Any) -> str:
+    """The value of a header. Raises InvalidArguments."""
     if parameter.style == "json":
         text = jsonio.dumps(value)
     else:

@@ -62,7 +62,7 @@ class Secrets:
 
 def server_of(description: Description, base_url: str | None, own_network: bool, limits: Limits) -> Server:
     """Raises BadInput where nobody said in one way only where to go."""
-    url = _servers_own(description) if base_url is None else base_url
+    url = _servers_own(description) if base_url is None else str(base_url)
     try:
         target = Target.read(url, limits)
     except UnsafeTarget as error:
@@ -88,7 +88,7 @@ def secrets_of(auth: str | Mapping[str, str] | None, server: Server, *, given: b
 
     `given` says whether the operator gave the server's address. Raises BadInput, which never quotes a value.
     """
-    pairs = _pairs(auth) if isinstance(auth, str) else dict(auth or {})
+    pairs = dict(auth) if isinstance(auth, Mapping) else _pairs(str(auth or ""))
     if not pairs:
         return Secrets()
     if not given:

@@ -133,7 +133,8 @@ def _tool(name: str, caller: Caller, effect: Effect, private: bool, public: bool
 
 
 def _listed(names: str | Iterable[str]) -> list[str]:
-    return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else list(names)
+    listed = str(names).split(",") if isinstance(names, str | int | float) else list(names)  # a command's option: 7
+    return [name.strip() for name in listed if name.strip()]
 
 
 def _found(names: str | Iterable[str], all_: list[Endpoint]) -> list[Endpoint]:
@@ -149,10 +150,10 @@ def _found(names: str | Iterable[str], all_: list[Endpoint]) -> list[Endpoint]:
 
 def _effects(effects: str | Mapping[str, str] | None, wanted: list[Endpoint]) -> dict[str, Effect]:
     """The effect that the operator declares, by method and path."""
-    if isinstance(effects, str):
-        effects = {name: effect for name, _, effect in (pair.partition("=") for pair in _listed(effects))}
+    if not isinstance(effects, Mapping):
+        effects = {name: effect for name, _, effect in (pair.partition("=") for pair in _listed(effects or ""))}
     declared: dict[str, Effect] = {}
-    for name, effect in (effects or {}).items():
+    for name, effect in effects.items():
         if effect not in (Effect.READ, Effect.WRITE):
             raise BadInput(f"The effect of {quote(name)} is either read or write, not {quote(str(effect))}.")
         declared |= {each.title: Effect(effect) for each in _found([name], wanted)}

@@ -1,17 +1,18 @@
 """YAML as the JSON that it says: mappings, lists and scalars, read as YAML 1.2 reads them, without ever a guess.
 
-Covered: keys that stand twice, texts that grow when they are read (aliases are refused), nesting, tags that would make
-objects, and values that one reader takes for a boolean or a date and another for text: `no` and `2024-01-01` are text
-here, `200` as a key is the text "200", and only what JSON writes as a number is one.
+Covered: keys that stand twice, nesting, aliases that lead back to themselves, tags that would make objects, and values
+that one reader takes for a boolean or a date and another for text: `no` and `2024-01-01` are text here, `200` as a key
+is the text "200", and only what JSON writes as a number is one.
 
-Not covered: anchors with aliases, merge keys (`<<`), tags, several documents in one file. Write them out, or convert
-the file to JSON.
+Not covered: what aliases grow to once they are written out (one part is shared here; `jsonio.plain` counts it before it
+copies). Refused: merge keys (`<<`), tags, several documents in one file, JSON's pairs of escapes for one character.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from toolwise.core import jsonio
@@ -47,60 +48,76 @@ def _value(events: Iterable[Any], limits: Limits) -> Any:
         line = event.start_mark.line + 1 if event.start_mark is not None else 0
         if getattr(event, "tag", None) is not None:
             raise BadInput(f"line {line}: YAML tags ({quote(event.tag)}) are not read: leave them out")
+        anchor = getattr(event, "anchor", None)
         match type(event).__name__:
             case "ScalarEvent":
-                building.add(event.value if building.wants_key else _scalar(event, limits), line)
+                building.add(event.value if building.wants_key else _scalar(event, limits), anchor, line)
             case "SequenceStartEvent":
-                building.open([], line)
+                building.open([], anchor, line)
             case "MappingStartEvent":
-                building.open({}, line)
+                building.open({}, anchor, line)
             case "SequenceEndEvent" | "MappingEndEvent":
                 building.close(line)
             case "AliasEvent":
-                raise BadInput(f"line {line}: YAML aliases are not read: write out what they stand for")
+                building.repeat(event.anchor, line)
     if len(building.documents) != 1:
         raise BadInput("give exactly one YAML document")
     return building.documents[0]
 
 
+@dataclass
+class _Open:
+    """A list or mapping that is not complete, with the key that waits for a value."""
+
+    value: list[Any] | dict[str, Any]
+    anchor: str | None
+    key: str | None = None
+
+
 class _Building:
-    """The value so far: every open list or mapping, outermost first, each mapping with the key that waits."""
+    """The value so far: what is open, outermost first, and what has a name."""
 
     def __init__(self, limits: Limits) -> None:
         self.documents: list[Any] = []
-        self._open: list[list[Any] | dict[str, Any]] = []
-        self._keys: list[str | None] = []
+        self._open: list[_Open] = []
+        self._named: dict[str, Any] = {}
         self._depth = limits.openapi_depth
 
     @property
     def wants_key(self) -> bool:
-        return bool(self._open) and isinstance(self._open[-1], dict) and self._keys[-1] is None
+        return bool(self._open) and isinstance(self._open[-1].value, dict) and self._open[-1].key is None
 
-    def open(self, value: list[Any] | dict[str, Any], line: int) -> None:
+    def open(self, value: list[Any] | dict[str, Any], anchor: str | None, line: int) -> None:
         if len(self._open) >= self._depth:
             raise BadInput(f"line {line}: nest at most {self._depth} levels")
-        if self.wants_key:
-            raise BadInput(f"line {line}: a key is not a text")
-        self._open.append(value)
-        self._keys.append(None)
+        self._open.append(_Open(value, anchor))
 
     def close(self, line: int) -> None:
-        self._keys.pop()
-        self.add(self._open.pop(), line)
+        done = self._open.pop()
+        self.add(done.value, done.anchor, line)
 
-    def add(self, value: Any, line: int) -> None:
+    def repeat(self, name: str, line: int) -> None:
+        if name not in self._named:
+            raise BadInput(f"line {line}: the alias {quote(name)} names nothing that is complete")
+        self.add(self._named[name], None, line)
+
+    def add(self, value: Any, anchor: str | None, line: int) -> None:
+        if anchor is not None:
+            self._named[anchor] = value
         if not self._open:
             self.documents.append(value)
             return
-        inside, key = self._open[-1], self._keys[-1]
-        if isinstance(inside, list):
-            inside.append(value)
-        elif key is None:
-            if value in inside:
-                raise BadInput(f"line {line}: duplicate key {quote(value)}")
-            self._keys[-1] = value
+        inside = self._open[-1]
+        if isinstance(inside.value, list):
+            inside.value.append(value)
+        elif inside.key is not None:
+            inside.value[inside.key], inside.key = value, None
+        elif not isinstance(value, str):
+            raise BadInput(f"line {line}: a key is not a text")
+        elif value in inside.value or value == "<<":
+            raise BadInput(f"line {line}: {'merge' if value == '<<' else 'duplicate'} key {quote(value)}")
         else:
-            inside[key], self._keys[-1] = value, None
+            inside.key = value
 
 
 def _scalar(event: Any, limits: Limits) -> Any:
