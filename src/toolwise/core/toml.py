@@ -1,4 +1,4 @@
-"""Settings files: TOML in, plain values out."""
+"""Settings files: TOML in, plain values out; and a text as TOML writes it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toolwise.core.errors import BadInput
+from toolwise.core.jsonio import check_text, printable
 from toolwise.core.limits import LIMITS, Limits
 
 
@@ -25,3 +26,21 @@ def read_toml(file: Path, limits: Limits = LIMITS) -> dict[str, Any]:
         raise BadInput(f"{str(file)!r} is not TOML: it is not UTF-8 at byte {error.start}.") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:  # the parser recurses into lists in lists
         raise BadInput(f"{str(file)!r} is not TOML: {error}.") from error
+
+
+def quoted(text: str) -> str:
+    """A string of TOML on one line, what nobody could see in it written as an escape. Raises BadInput."""
+    check_text(text, BadInput)
+    return f'"{"".join(map(_written, text))}"'
+
+
+def _written(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    if printable(character) == character:
+        return character
+    code = ord(character)
+    return _SHORT.get(character) or (f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}")
+
+
+_SHORT = {"\n": "\\n", "\t": "\\t"}

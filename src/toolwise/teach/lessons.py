@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ from toolwise.core.types import Effect, Tool
 from toolwise.models.toolbox import ModelOf, toolbox
 from toolwise.notation.inline import PLAIN, Notation
 from toolwise.teach.config import Settings
-from toolwise.teach.prompts import PROMPTS, Prompt, checked, draft
+from toolwise.teach.draft import ENOUGH, checked, draft, sketch
+from toolwise.teach.prompts import PROMPTS, Prompt
 from toolwise.tools.registry import Registry, definition
 
 
@@ -42,9 +43,19 @@ def lessons(settings: Settings, model: ModelOf | None = None, notation: Notation
     return Lessons(box.registry, prompts, described)
 
 
+def prompt_of(tool: Tool, sources: Collection[str], notation: Notation = PLAIN, *, unfinished: bool = False) -> Prompt:
+    """The package's own prompt for a tool of the package, a drafted one for any other.
+
+    `unfinished` takes one that a person has to finish, where a tool has too few examples; otherwise BadInput.
+    """
+    if tool.name in PROMPTS and tool.name in sources:
+        return PROMPTS[tool.name]
+    return sketch(tool, notation) if unfinished and len(tool.examples) < ENOUGH else draft(tool, notation)
+
+
 def _prompt(tool: Tool, settings: Settings, notation: Notation) -> Prompt:
     own = settings.prompts.get(tool.name)
-    if own is not None:
-        said = Prompt(tool.name, own.instruction, own.examples, own.call_wording, own.result_wording)
-        return checked(said, tool, notation)
-    return PROMPTS[tool.name] if tool.name in PROMPTS and tool.name in settings.sources else draft(tool, notation)
+    if own is None:
+        return prompt_of(tool, settings.sources, notation)
+    said = Prompt(tool.name, own.instruction, own.examples, own.call_wording, own.result_wording)
+    return checked(said, tool, notation)

@@ -4,7 +4,7 @@ The layout is the paper's (appendix A.2): the text once as input, then again as 
 examples are ours. `call_wording` and `result_wording` say in plain words what a call and its result say in the
 notation: a model that has never seen the notation finds them easier to use (`wording = "plain"`).
 
-`draft` makes a prompt for a tool that has none, from its signature, its docstring and its examples.
+`draft.py` makes the prompt of a tool that has none here.
 """
 
 from __future__ import annotations
@@ -12,11 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolwise.core.errors import BadInput, ToolwiseError
-from toolwise.core.jsonio import first_line, quote
-from toolwise.core.schema import Validator, raw_argument
-from toolwise.core.types import Tool
-from toolwise.notation.inline import PLAIN, Notation, find, read_arguments, read_body, strip
+from toolwise.notation.inline import strip
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,51 +132,3 @@ TRANSLATE = Prompt(
 )
 
 PROMPTS: Mapping[str, Prompt] = {p.tool: p for p in (CALCULATOR, CALENDAR, SEARCH, QA, TRANSLATE)}
-
-
-def draft(tool: Tool, notation: Notation = PLAIN) -> Prompt:
-    """A prompt for a tool, from its description, its arguments and its `examples`.
-
-    Raises BadInput where it has fewer than two examples, or one of them holds no good call of this tool.
-    """
-    first = tool.description.strip().partition("\n")[0].rstrip(".")
-    names = ", ".join(tool.parameters.get("properties", {}))
-    written = f"{tool.name}({names if raw_argument(tool.parameters) else _pairs(tool)})"
-    instruction = (
-        f"Add calls to the tool {tool.name} to a piece of text where its result helps to go on. "
-        f"{tool.name}: {first or 'a tool'}. "
-        f'A call is written "[{written}]" and stands right before the words that its result explains. '
-        "Its arguments use what the text has said before. Here are some examples."
-    )
-    plain = f"{tool.name}: {{input}}"
-    return checked(Prompt(tool.name, instruction, tool.examples, plain, f"{plain} = {{result}}"), tool, notation)
-
-
-def checked(prompt: Prompt, tool: Tool, notation: Notation = PLAIN) -> Prompt:
-    """The prompt, once every example holds a call of the tool whose arguments fit. Raises BadInput."""
-    if len(prompt.examples) < 2:
-        raise BadInput(
-            f"Give {tool.name} two examples or more, texts with calls in them as a model should write them: "
-            f'@tool(examples=["... [{tool.name}({_pairs(tool)})] ...", ...]), or see: toolwise tools draft --help.'
-        )
-    validator = Validator(tool.parameters)
-    for example in prompt.examples:
-        try:
-            if not (calls := find(example, notation)):
-                raise BadInput(f"it holds no call such as [{tool.name}({_pairs(tool)})]")
-            for call in calls:
-                name, raw = read_body(call.body, notation)
-                if name != tool.name:
-                    raise BadInput(f"it calls {quote(name)}")
-                validator.validate(read_arguments(raw, tool, notation))
-        except ToolwiseError as error:
-            told = first_line(error).rstrip(".")
-            raise BadInput(f"The example {quote(example)} of {tool.name} cannot be used: {told}.") from None
-    return prompt
-
-
-def _pairs(tool: Tool) -> str:
-    """`city=..., days=...`"""
-    if raw_argument(tool.parameters):
-        return "..."
-    return ", ".join(f"{name}=..." for name in tool.parameters.get("required", ()))
