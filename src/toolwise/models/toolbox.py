@@ -62,6 +62,11 @@ def toolbox(wanted: Iterable[str], options: Options | None = None, model: ModelO
     return Toolbox(Registry(tools), identity)
 
 
+def package_tools() -> dict[str, dict[str, Any]]:
+    """The tools that the package brings, each with the options that it takes and what they are if nobody says."""
+    return {name: _takes(maker) for name, maker in _MAKERS.items()}
+
+
 def parse_options(written: Iterable[str]) -> dict[str, dict[str, Option]]:
     """Options from a command line, `Search.index=wiki-vital`; numbers, true and false are read as such.
 
@@ -108,11 +113,15 @@ def _made(source: str, options: Mapping[str, Option], model: ModelOf) -> tuple[l
 
 
 def _check_options(source: str, maker: Callable[..., Any], options: Mapping[str, Option]) -> None:
-    takes = [p.name for p in inspect.signature(maker).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    takes = _takes(maker)
     strange = [name for name in options if name not in takes]
     if strange:
         said = f"it takes {', '.join(takes)}" if takes else "it takes none"
         raise BadInput(f"{source} has no option {quote(strange[0])}; {said}.")
+
+
+def _takes(maker: Callable[..., Any]) -> dict[str, Any]:
+    return {p.name: p.default for p in inspect.signature(maker).parameters.values() if p.kind is p.KEYWORD_ONLY}
 
 
 def _calculator(model: ModelOf) -> tuple[Tool, str]:
