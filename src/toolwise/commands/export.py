@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolwise.commands.common import JsonOption, examples, print_json, say
+from toolwise.commands.common import JsonOption, examples, print_json, say, watched
 from toolwise.core.errors import BadInput
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def export(
         encoding = _encoding(model, length or LENGTH, mask_results)
     elif model is not None or length is not None or mask_results:
         raise BadInput(f"--model, --length and --mask-results are for tokens; leave them out for {to}.")
-    done = write(found, to, out, encoding)
+    done = write(replace(found, rows=watched(found.rows, "export")), to, out, encoding)
     if as_json:
         print_json({**asdict(done), "out": str(done.out)})
         return
@@ -70,5 +70,7 @@ def _encoding(model: str | None, length: int, mask_results: bool) -> Encoding:
     from toolwise.models.hub import resolve
     from toolwise.models.load import load_tokenizer
 
-    tokenizer = load_tokenizer(resolve(model))
-    return Encoding(tokenizer, Path(model).name, tokenizer.fingerprint, length, mask_results, tokenizer.end_of_text)
+    source = resolve(model)
+    tokenizer = load_tokenizer(source)
+    name = source.name if isinstance(source, Path) else source  # others are not told where the folder lies
+    return Encoding(tokenizer, name, tokenizer.fingerprint, length, mask_results, tokenizer.end_of_text)

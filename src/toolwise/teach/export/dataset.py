@@ -17,7 +17,7 @@ from toolwise.teach.export.run import Run, batched, callable_by_name, calls_of
 from toolwise.teach.records import Augmented
 from toolwise.teach.store.rows import write_parquet
 
-_FILE_ROWS = 50_000  # some 50 MB of passages, held in memory while a file is written
+_FILE_ROWS = 20_000  # some 50 MB of passages, held in memory while a file is written
 
 
 @dataclass(frozen=True, slots=True)
