@@ -16,7 +16,17 @@ import typer
 
 from toolwise import __version__
 from toolwise.commands import approvals, audit, definitions, export, ledger, policy
-from toolwise.commands.common import examples
+from toolwise.commands import tools as own_tools
+from toolwise.commands.common import (
+    DEFAULT_MODEL,
+    ModelOption,
+    PresetOption,
+    SettingsOption,
+    TaughtOption,
+    ToolOptionsOption,
+    examples,
+    tool_names,
+)
 from toolwise.console import progress_bar, screen, stages, text_or_standard_input
 from toolwise.console import run as run_app
 from toolwise.core.errors import BadInput, ToolFailed
@@ -36,6 +46,7 @@ app = typer.Typer(
 eval_app = typer.Typer(help="Measure a model or the filter.", no_args_is_help=True)
 bench_app = typer.Typer(help="Measure what things cost, beside a plain way of doing them.", no_args_is_help=True)
 for group, name in (
+    (own_tools.app, "tools"),
     (policy.app, "policy"),
     (approvals.app, "approvals"),
     (audit.app, "audit"),
@@ -46,18 +57,11 @@ for group, name in (
 app.add_typer(eval_app, name="eval")
 app.add_typer(bench_app, name="bench")
 
-ModelOption = Annotated[
-    str, typer.Option("--model", "-m", help="A pulled name (smollm2-135m), a folder, or a hub id (owner/name).")
-]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of text for people.")]
 ToolsOption = Annotated[
     str, typer.Option(help="Tools, with commas between: names of the package's, files of yours (mine.py).")
 ]
-ToolOptionsOption = Annotated[
-    list[str] | None, typer.Option("--option", help="Of a tool, such as Search.index=wiki-vital; may be given again.")
-]
 ThreadsOption = Annotated[int | None, typer.Option(min=1, max=LIMITS.threads, help="CPU threads of this process.")]
-DEFAULT_MODEL = "smollm2-135m"
 
 
 def main() -> None:
@@ -102,10 +106,10 @@ def annotate(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The run's folder. An unfinished one is continued.")],
     model: ModelOption = DEFAULT_MODEL,
-    tools: ToolsOption = "Calculator,Calendar",
+    tools: TaughtOption = None,
     option: ToolOptionsOption = None,
-    preset: Annotated[str, typer.Option(help="small (for small models) or paper (the paper's settings).")] = "small",
-    settings: Annotated[Path | None, typer.Option(help="A TOML file whose values go over the preset's.")] = None,
+    preset: PresetOption = "small",
+    settings: SettingsOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Read at most so many documents.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
 ) -> None:
@@ -115,7 +119,7 @@ def annotate(
     from toolwise.teach.annotate import default_workers
     from toolwise.teach.config import load_settings
 
-    wanted = load_settings(preset, _names(tools), settings, parse_options(option or ()))
+    wanted = load_settings(preset, tool_names(tools), settings, parse_options(option or ()))
     with progress_bar() as bar:
         run(corpus, out, model, wanted, workers=workers or default_workers(), limit=limit, progress=stages(bar))
     print(f"Done: {out}. See what was found with: toolwise report {out}")
@@ -222,7 +226,7 @@ def generate(
 
     text = text_or_standard_input(prompt)
     loaded: list[LanguageModel] = []
-    box = toolbox(_names(tools), parse_options(option or ()), lambda: loaded[0])
+    box = toolbox(tool_names(tools), parse_options(option or ()), lambda: loaded[0])
     context = CallContext(Principal("local"), "generate", today=_day(today, zone))
     settings = DecodeSettings(not disabled, top_k, max_calls, max_tokens, temperature, seed, tuple(stop or ()))
     with offline_gate(box.registry) as gate:  # before the model: tools' processes are copies of this one
@@ -367,13 +371,6 @@ def _day(today: str | None, zone: str | None) -> str | None:
         except ToolFailed as error:
             raise BadInput(f"--today {today!r}: {error}.") from error
     return today
-
-
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-    if not names:
-        raise BadInput("Name at least one tool, such as Calculator.")
-    return names
 
 
 def _numbers(text: str) -> tuple[float, ...]:

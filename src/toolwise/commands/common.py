@@ -44,6 +44,33 @@ ToolsOption = Annotated[
     str | None,
     typer.Option("--tools", help=TOOLS_HELP),
 ]
+ModelOption = Annotated[
+    str, typer.Option("--model", "-m", help="A pulled name (smollm2-135m), a folder, or a hub id (owner/name).")
+]
+ToolOptionsOption = Annotated[
+    list[str] | None, typer.Option("--option", help="Of a tool, such as Search.index=wiki-vital; may be given again.")
+]
+TaughtOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tools",
+        help="Tools, with commas between: names of the package's, files of yours (mine.py). "
+        "Default: sources of the settings, or Calculator,Calendar.",
+    ),
+]
+PresetOption = Annotated[str, typer.Option(help="small (for small models) or paper (the paper's settings).")]
+SettingsOption = Annotated[Path | None, typer.Option(help="A TOML file whose values go over the preset's.")]
+DEFAULT_MODEL = "smollm2-135m"
+
+
+def tool_names(text: str | None) -> tuple[str, ...]:
+    """The names of tools and files between the commas; none where nothing was said. Raises BadInput for `,`."""
+    if text is None:
+        return ()
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise BadInput("Name at least one tool, such as Calculator.")
+    return names
 
 
 def examples(*lines: str) -> str:

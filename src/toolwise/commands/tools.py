@@ -1,0 +1,144 @@
+"""`toolwise tools`: which tools there are, a prompt begun for one's own, and a dry run before a long one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from toolwise.commands.common import JsonOption, ToolOptionsOption, examples, print_json, say, show, table, tool_names
+from toolwise.core.errors import BadInput, ToolwiseError
+from toolwise.core.types import Tool
+
+app = typer.Typer(help="Tools to teach: the package's, and your own.", no_args_is_help=True)
+
+TOOLS = "Tools, with commas between: names of the package's, files of yours (mine.py, api.yaml)."
+ToolsArgument = Annotated[str, typer.Argument(metavar="TOOLS", help=TOOLS)]
+
+
+@app.command(
+    "list",
+    epilog=examples("toolwise tools list", "toolwise tools list mine.py,Search --option Search.index=wiki-vital"),
+)
+def list_(
+    tools: Annotated[str | None, typer.Argument(metavar="[TOOLS]", help=f"{TOOLS} Default: the package's own.")] = None,
+    option: ToolOptionsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Each tool: what it may do, its arguments, what it is for, and what stands behind it."""
+    from toolwise.models.toolbox import package_tools, parse_options
+
+    options = parse_options(option or ())
+    if tools is None:
+        found = [each for name in package_tools() for each in _made_or_missing(name, options)]
+        stray = [name for name in options if name not in package_tools()]
+        if stray:
+            raise BadInput(f"There are options for {stray[0]!r}, which is no tool of the package; name it as well.")
+    else:
+        found = list(_made(tool_names(tools), options))
+    if as_json:
+        print_json([each.as_json() for each in found])
+        return
+    table(("tool", "effect", "arguments", "what it is for", "behind it"), [each.cells() for each in found if each.tool])
+    for each in found:
+        if each.missing:
+            say(f"\n{each.name} cannot be made here: {each.missing}")
+    for name, takes in package_tools().items():
+        if takes and any(each.name == name for each in found):
+            say(f"\nOptions of {name}: {', '.join(f'{key}={value}' for key, value in takes.items())}")
+
+
+@app.command(
+    epilog=examples(
+        "toolwise tools draft mine.py --out prompts.toml",
+        "toolwise annotate texts.jsonl --tools mine.py --settings prompts.toml --out run",
+    )
+)
+def draft(
+    tools: ToolsArgument,
+    option: ToolOptionsOption = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A new file, instead of printing it.")] = None,
+) -> None:
+    """Print what a model is shown so that it proposes calls, to be edited and given back by --settings.
+
+    For a tool without examples it begins two lines that show how a call is written. They are refused until you have
+    written texts of your own in their place.
+    """
+    from toolwise.core.durable import write_output
+    from toolwise.models.toolbox import parse_options, toolbox
+    from toolwise.teach.draft import TO_EDIT, as_toml
+    from toolwise.teach.lessons import prompt_of
+
+    sources = tool_names(tools)
+    made = toolbox(sources, parse_options(option or ())).registry
+    prompts = [prompt_of(tool, sources, unfinished=True) for tool in made.values()]
+    written = as_toml(prompts)
+    if out is None:
+        show(written.rstrip("\n"))
+        return
+    if out.exists():
+        raise BadInput(f"{str(out)!r} exists already, and may have been edited; give a new file.")
+    write_output(out, written)
+    begun = [prompt.tool for prompt in prompts if any(example.startswith(TO_EDIT) for example in prompt.examples)]
+    say(f"{out}: write your own examples for {', '.join(begun)} first." if begun else f"{out}: ready for --settings.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A tool with what stands behind it, or the name of one that cannot be made and why."""
+
+    name: str
+    tool: Tool | None = None
+    behind: str = ""
+    missing: str = ""
+
+    def cells(self) -> tuple[str, str, str, str, str]:
+        assert self.tool is not None
+        return (
+            self.name,
+            self.tool.effect.value,
+            _arguments(self.tool),
+            self.tool.description.partition("\n")[0],
+            self.behind or "nothing",
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        from toolwise.tools.registry import definition
+
+        if self.tool is None:
+            return {"name": self.name, "missing": self.missing}
+        return {**definition(self.tool), "examples": list(self.tool.examples), "behind": self.behind}
+
+
+def _made(sources: tuple[str, ...], options: Any) -> Iterator[_Listed]:
+    from toolwise.models.toolbox import toolbox
+
+    box = toolbox(sources, options)
+    for name, tool in box.registry.items():
+        yield _Listed(name, tool, box.identity.get(name, ""))
+
+
+def _made_or_missing(source: str, options: Any) -> Iterator[_Listed]:
+    try:
+        yield from _made((source,), {name: said for name, said in options.items() if name == source})
+    except ToolwiseError as error:
+        yield _Listed(source, missing=str(error))
+
+
+def _arguments(tool: Tool) -> str:
+    """`city: string, days: integer = 3`"""
+    required = tool.parameters.get("required", ())
+    return ", ".join(
+        f"{name}: {_kind(schema)}" + ("" if name in required else f" = {schema.get('default', 'nothing')}")
+        for name, schema in tool.parameters.get("properties", {}).items()
+    )
+
+
+def _kind(schema: Any) -> str:
+    if "enum" in schema:
+        return " or ".join(map(str, schema["enum"]))
+    unions = schema.get("anyOf") or schema.get("oneOf") or ()
+    return str(schema.get("type") or " or ".join(map(_kind, unions)) or "anything")

@@ -1,0 +1,148 @@
+"""Tools are named by what makes them, and whatever is wrong with a name, a file or an option is said at once."""
+
+from pathlib import Path
+
+import pytest
+
+from toolwise.core.errors import BadInput
+from toolwise.models import toolbox as module
+from toolwise.models.toolbox import package_tools, parse_options, toolbox
+from toolwise.tools.calculator import CALCULATOR
+from toolwise.tools.calendar import CALENDAR
+
+FILE = """
+from toolwise import Effect, tool
+
+@tool(effect=Effect.PURE)
+def Double(number: float) -> float:
+    \"\"\"Twice a number.\"\"\"
+    return 2 * number
+"""
+
+
+def file(folder: Path, name: str = "mine.py", content: str = FILE) -> str:
+    path = folder / name
+    path.write_text(content, encoding="utf-8")
+    return str(path)
+
+
+def refused(words: str, *wanted: str, **options: dict) -> None:
+    with pytest.raises(BadInput, match=words):
+        toolbox(wanted, options)
+
+
+# Names and files
+
+
+def test_tools_of_the_package_and_of_a_file_stand_in_the_order_in_which_they_were_named(tmp_path: Path) -> None:
+    mine = file(tmp_path)
+    box = toolbox(["Calendar", mine, "Calculator"])
+    assert box.registry.names == ("Calendar", "Double", "Calculator")
+    assert box.registry["Calendar"] is CALENDAR
+    assert box.registry["Calculator"] is CALCULATOR
+    assert box.registry["Double"].run(number=4) == 8
+
+
+def test_a_name_that_is_given_twice_is_one_tool(tmp_path: Path) -> None:
+    mine = file(tmp_path)
+    assert toolbox([mine, "Calculator", mine, "Calculator"]).registry.names == ("Double", "Calculator")
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_one() -> None:
+    refused('no tool "Calculater"; did you mean Calculator', "Calculater")
+
+
+def test_a_name_near_none_is_refused_with_all_of_them() -> None:
+    refused("the package brings Calculator, Calendar", "Weather")
+
+
+def test_two_files_with_a_tool_of_one_name_are_refused(tmp_path: Path) -> None:
+    refused('two tools are named "Double"', file(tmp_path), file(tmp_path, "other.py"))
+
+
+def test_a_file_may_not_take_the_name_of_a_tool_beside_it(tmp_path: Path) -> None:
+    refused(
+        'two tools are named "Calculator"', "Calculator", file(tmp_path, content=FILE.replace("Double", "Calculator"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("import nothing_of_that_name", "ModuleNotFoundError"),
+        ("def broken(:", "SyntaxError"),
+        ("raise SystemExit(3)", "SystemExit"),
+        ("answer = 42", "holds no tool"),
+        ("from toolwise import tool\n@tool\ndef f(x): ...", "annotate it with a type"),
+    ],
+)
+def test_a_file_whose_tools_cannot_be_had_is_refused(content: str, words: str, tmp_path: Path) -> None:
+    refused(words, file(tmp_path, content=content))
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    refused("no Python file", str(tmp_path / "nothing.py"))
+
+
+# What stands behind a tool
+
+
+def test_what_stands_behind_a_tool_changes_with_its_file(tmp_path: Path) -> None:
+    mine = file(tmp_path)
+    before = toolbox([mine, "Calculator"]).identity
+    assert set(before) == {"Double"}
+    assert toolbox([file(tmp_path, "moved.py")]).identity == before
+    file(tmp_path, content=FILE.replace("2 * number", "3 * number"))
+    assert toolbox([mine]).identity != before
+
+
+# Options
+
+
+def test_options_are_read_from_a_command_line() -> None:
+    written = ["Search.index=wiki-vital", "Search.hits=2", "Search.boost=1.5", "Search.paging=false", "QA.query=a=b"]
+    assert parse_options(written) == {
+        "Search": {"index": "wiki-vital", "hits": 2, "boost": 1.5, "paging": False},
+        "QA": {"query": "a=b"},
+    }
+    assert parse_options(["mine.py.key=", "dir/api.v2.yaml.server=http://localhost"]) == {
+        "mine.py": {"key": ""},
+        "dir/api.v2.yaml": {"server": "http://localhost"},
+    }
+
+
+def test_the_last_word_on_an_option_counts() -> None:
+    assert parse_options(["Search.hits=2", "Search.hits=3"]) == {"Search": {"hits": 3}}
+
+
+@pytest.mark.parametrize("written", ["Search", "Search.index", "index=wiki", ".index=wiki", "Search.=wiki", "=", ""])
+def test_an_option_of_no_tool_or_without_a_name_is_refused(written: str) -> None:
+    with pytest.raises(BadInput, match=r"Tool\.name=value"):
+        parse_options([written])
+
+
+def test_options_for_a_tool_that_is_not_taken_are_refused() -> None:
+    refused('options for "Search", which is not among the tools: Calculator', "Calculator", Search={"index": "x"})
+
+
+def test_options_that_nobody_takes_are_refused(tmp_path: Path) -> None:
+    refused('Calculator has no option "digits"; it takes none', "Calculator", Calculator={"digits": 3})
+    mine = file(tmp_path)
+    with pytest.raises(BadInput, match='has no option "key"; it takes none'):
+        toolbox([mine], {mine: {"key": 1}})
+
+
+def test_a_maker_gets_its_options_and_the_model_when_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[object] = []
+
+    def maker(model, *, index: str = "wiki", hits: int = 2):
+        given.append((model(), index, hits))
+        return CALCULATOR, f"index {index}"
+
+    monkeypatch.setattr(module, "_MAKERS", {"Search": maker})
+    box = toolbox(["Search"], {"Search": {"hits": 5}}, model=lambda: "a model")  # type: ignore[arg-type,return-value]
+    assert given == [("a model", "wiki", 5)]
+    assert box.identity == {"Calculator": "index wiki"}
+    assert package_tools() == {"Search": {"index": "wiki", "hits": 2}}
+    refused('Search has no option "page"; it takes index, hits', "Search", Search={"page": 1})
+    refused("asks a language model, and none was given", "Search")

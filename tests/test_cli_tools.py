@@ -1,0 +1,129 @@
+"""`toolwise tools` as somebody meets it who brings a tool: what there is, a prompt to begin with, a dry run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from command_line import Toolwise, invoke, refused
+from toolwise.core import jsonio
+from toolwise.core.errors import BadInput
+from toolwise.core.toml import read_toml
+from toolwise.models import toolbox as makers
+
+INTEREST = '''
+from toolwise import Effect, tool
+
+@tool(
+    effect=Effect.PURE,
+    bounded=True,
+    examples=[
+        "He lent 700 crowns at 5% for 2 years and got [Interest(principal=700, rate=5, years=2)] 70 crowns.",
+        "For 4 years she left 250 dollars in the bank at 2%, which made [Interest(principal=250, rate=2, years=4)] 20.",
+    ],
+)
+def Interest(principal: float, rate: float, years: float = 1) -> str:
+    """Simple interest on a loan."""
+    return f"{principal * rate / 100 * years:.10g}"
+'''
+BARE = """
+from toolwise import Effect, tool
+
+@tool(effect=Effect.PURE)
+def Rent(square_metres: float, months: int) -> float:
+    ...
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    (tmp_path / "mine.py").write_text(INTEREST, encoding="utf-8")
+    (tmp_path / "bare.py").write_text(BARE, encoding="utf-8")
+    return tmp_path / "mine.py"
+
+
+# list
+
+
+def test_the_tools_of_the_package_are_listed_with_what_they_take() -> None:
+    shown = invoke("tools", "list")
+    assert "expression: string" in shown
+    assert "Tell today's date." in shown
+
+
+def test_own_tools_are_listed_with_their_arguments_and_defaults(mine: Path) -> None:
+    shown = invoke("tools", "list", f"{mine},Calendar")
+    assert "principal: number, rate: number, years: number = 1" in shown
+    assert "Simple interest on a loan." in shown
+    assert "file " in shown
+    assert "Calculator" not in shown
+
+
+def test_the_list_for_scripts_holds_whole_definitions(mine: Path) -> None:
+    (row,) = jsonio.loads(invoke("tools", "list", mine, "--json"))
+    assert (row["name"], row["effect"], len(row["examples"])) == ("Interest", "pure", 2)
+    assert set(row["parameters"]["properties"]) == {"principal", "rate", "years"}
+
+
+def test_a_tool_that_cannot_be_made_here_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, toolwise: Toolwise
+) -> None:
+    def search(model: object, *, index: str = "wiki") -> object:
+        raise BadInput(f"There is no index {index!r}; make one with: toolwise index build.")
+
+    monkeypatch.setattr(makers, "_MAKERS", {**makers._MAKERS, "Search": search})
+    shown = invoke("tools", "list", "--option", "Search.index=mine")
+    assert "Search cannot be made here: There is no index 'mine'; make one with: toolwise index build." in shown
+    assert "Options of Search: index=wiki" in shown
+    assert "Calculator" in shown
+    rows = jsonio.loads(invoke("tools", "list", "--json"))
+    assert "toolwise index build" in {row["name"]: row.get("missing", "") for row in rows}["Search"]
+    refused(toolwise("tools", "list", "Search"), "bad_input", "toolwise index build")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["Calculater"], "did you mean Calculator"),
+        (["nothing.py"], "no Python file"),
+        ([","], "at least one tool"),
+        (["Calculator", "--option", "digits"], r"Tool\.name=value"),
+        (["Calculator", "--option", "Calculator.digits=2"], "no option"),
+        (["Calculator", "--option", "Search.index=2"], "not among the tools"),
+        (["--option", "Weather.city=Oslo"], "no tool of the package"),
+    ],
+)
+def test_what_cannot_be_listed_is_refused(args: list[str], words: str, toolwise: Toolwise) -> None:
+    refused(toolwise("tools", "list", *args), "bad_input", words)
+
+
+# draft
+
+
+def test_a_drafted_prompt_is_settings_that_can_be_edited_and_given_back(mine: Path, tmp_path: Path) -> None:
+    out = tmp_path / "prompts.toml"
+    assert "ready for --settings" in invoke("tools", "draft", mine, "--out", out)
+    assert out.read_text() == invoke("tools", "draft", mine)
+    assert read_toml(out)["prompts"]["Interest"]["examples"][0].startswith("He lent 700")
+
+
+def test_a_tool_without_examples_gets_lines_to_be_written(mine: Path, tmp_path: Path) -> None:
+    out = tmp_path / "prompts.toml"
+    shown = invoke("tools", "draft", f"{tmp_path / 'bare.py'},{mine}", "--out", out)
+    assert "write your own examples for Rent first" in shown
+    prompts = read_toml(out)["prompts"]
+    assert set(prompts) == {"Rent", "Interest"}
+    assert "EDIT THIS" in prompts["Rent"]["examples"][0]
+
+
+def test_a_prompt_that_may_have_been_edited_is_not_written_over(mine: Path, tmp_path: Path, toolwise: Toolwise) -> None:
+    out = tmp_path / "prompts.toml"
+    out.write_text("# mine")
+    refused(toolwise("tools", "draft", mine, "--out", out), "bad_input", "exists already")
+    assert out.read_text() == "# mine"
+
+
+def test_a_tool_with_bad_examples_is_refused_by_name(mine: Path, tmp_path: Path, toolwise: Toolwise) -> None:
+    (tmp_path / "bad.py").write_text(INTEREST.replace("rate=5", "rate=five"), encoding="utf-8")
+    refused(toolwise("tools", "draft", tmp_path / "bad.py"), "bad_input", "of Interest cannot be used")
