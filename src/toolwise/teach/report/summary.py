@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def summarise(folder: str | os.PathLike[str], *, best: int = 10, frequent: int =
         tallies[row.tool].add(row)
     passages, done = store.done("passages"), store.done("scored")
     annotated = sum(info.rows for index, info in passages.items() if index in done or store.manifest is not None)
-    shown = _Places(store, [row for tally in tallies.values() for row in tally.shown(best)])
+    shown = Places(store.read("passages", Passage), [row for tally in tallies.values() for row in tally.shown(best)])
     identity = store.settings
     return Report(
         name=Path(folder).resolve().name,
@@ -57,14 +57,15 @@ def summarise(folder: str | os.PathLike[str], *, best: int = 10, frequent: int =
         annotated=annotated,
         augmented=len(set[str]().union(*(tally.passages for tally in tallies.values()))),
         tools=tuple(
-            _tool(name, own, tallies[name], annotated, shown, best, frequent) for name, own in settings.tools.items()
+            tool_report(name, own, tallies[name], annotated, shown, best, frequent)
+            for name, own in settings.tools.items()
         ),
     )
 
 
 def to_json(report: Report) -> dict[str, Any]:
     """The report as JSON values: no NaN, no infinity; a number that is none is null."""
-    plain: dict[str, Any] = _plain(asdict(report))
+    plain: dict[str, Any] = plain_json(asdict(report))
     return plain
 
 
@@ -89,9 +90,10 @@ def _provisional(store: Store, settings: Settings) -> tuple[dict[str, float], It
     return found, (row for rows in scored() for row in keep(rows, found))
 
 
-def _tool(
-    name: str, own: ToolSettings, tally: Tally, annotated: int, shown: _Places, best: int, frequent: int
+def tool_report(
+    name: str, own: ToolSettings, tally: Tally, annotated: int, shown: Places, best: int, frequent: int
 ) -> ToolReport:
+    """What a tally of the rows of `annotated` passages comes to; `shown` knows the places of `tally.shown(best)`."""
     top, bottom = tally.extremes(best)
     report = ToolReport(
         name=name,
@@ -132,12 +134,12 @@ def _threshold(tau_f: float | Control, tally: Tally) -> Threshold:
     )
 
 
-class _Places:
+class Places:
     """The texts around some candidates, of which only their passages are held."""
 
-    def __init__(self, store: Store, rows: Sequence[Candidate]) -> None:
+    def __init__(self, passages: Iterable[Passage], rows: Sequence[Candidate]) -> None:
         wanted = {row.passage for row in rows}
-        self._passages = {p.id: p for p in store.read("passages", Passage) if p.id in wanted}
+        self._passages = {p.id: p for p in passages if p.id in wanted}
 
     def all(self, rows: Sequence[Candidate]) -> tuple[Shown, ...]:
         return tuple(map(self._show, rows))
@@ -154,9 +156,10 @@ def _number(value: float | None) -> float:
     return math.inf if value is None else value
 
 
-def _plain(value: Any) -> Any:
+def plain_json(value: Any) -> Any:
+    """The value with null for every number that is none."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: plain_json(item) for key, item in value.items()}
+    return [plain_json(item) for item in value] if isinstance(value, list | tuple) else value

@@ -28,8 +28,8 @@ _ID = 12  # characters of a fingerprint
 
 def render_terminal(report: Report) -> Group:
     """The report for a console of about 100 columns; print it with `rich.console.Console().print`."""
-    parts = (part for tool in report.tools for part in _tool(tool))
-    return Group(*_head(report), _overview(report), *parts, *_words())
+    parts = (part for tool in report.tools for part in tool_section(tool))
+    return Group(*_head(report), _overview(report), *parts, *glossary())
 
 
 def _head(report: Report) -> Iterator[RenderableType]:
@@ -44,7 +44,7 @@ def _head(report: Report) -> Iterator[RenderableType]:
 
 def _overview(report: Report) -> Table:
     titles = ("not tried", "proposed", "executed", "scored", "kept", "per 1,000", "passages with a call")
-    table = _table(("tool", "left"), *((title, "right") for title in titles))
+    table = columns(("tool", "left"), *((title, "right") for title in titles))
     for tool in report.tools:
         counts = (tool.not_tried, tool.proposed, tool.executed, tool.scored, tool.kept)
         rate = (f"{tool.kept_per_thousand:.1f}", share(tool.share_with_call))
@@ -52,7 +52,8 @@ def _overview(report: Report) -> Table:
     return table
 
 
-def _tool(tool: ToolReport) -> Iterator[RenderableType]:
+def tool_section(tool: ToolReport) -> Iterator[RenderableType]:
+    """All that is said of one tool."""
     yield Text()
     yield Rule(Text(visible(tool.name), "bold"), align="left")
     yield Text(yield_of(tool))
@@ -60,21 +61,21 @@ def _tool(tool: ToolReport) -> Iterator[RenderableType]:
     for note in tool.notes:
         yield Text(f"! {visible(note)}", style="yellow")
     if tool.reasons:
-        yield _heading("Why passages were left out, and calls dropped")
+        yield heading("Why passages were left out, and calls dropped")
         yield _reasons(tool.reasons)
     if tool.proposers:
-        yield _heading("Who proposed")
+        yield heading("Who proposed")
         yield _proposers(tool)
     if tool.best:
-        yield _heading("Kept calls, the largest gains first" + (", then the smallest" if tool.worst else ""))
+        yield heading("Kept calls, the largest gains first" + (", then the smallest" if tool.worst else ""))
         yield _calls(tool)
     if tool.results:
-        yield _heading("Most frequent results")
+        yield heading("Most frequent results")
         yield _frequent(tool)
 
 
 def _reasons(reasons: tuple[ReasonCount, ...]) -> Table:
-    table = _table(("reason", "left"), ("count", "right"), ("", "left"), ("what it means", "left"))
+    table = columns(("reason", "left"), ("count", "right"), ("", "left"), ("what it means", "left"))
     most = max(reason.count for reason in reasons)
     for reason in reasons:
         bar = "█" * max(1, round(_BAR * reason.count / most))
@@ -85,7 +86,7 @@ def _reasons(reasons: tuple[ReasonCount, ...]) -> Table:
 
 
 def _proposers(tool: ToolReport) -> Table:
-    table = _table(("proposer", "left"), *((title, "right") for title in ("proposed", "executed", "kept")))
+    table = columns(("proposer", "left"), *((title, "right") for title in ("proposed", "executed", "kept")))
     for one in tool.proposers:
         counts = (one.proposed, one.executed, one.kept)
         table.add_row(Text(visible(one.name, 24)), *(Text(f"{count:,}") for count in counts))
@@ -94,7 +95,7 @@ def _proposers(tool: ToolReport) -> Table:
 
 def _calls(tool: ToolReport) -> Table:
     titles = ("gain", "control", "none", "call", "result")
-    table = _table(*((title, "right") for title in titles), ("in the text", "left"))
+    table = columns(*((title, "right") for title in titles), ("in the text", "left"))
     for group in (tool.best, tool.worst):
         for shown in group:
             row = shown.candidate
@@ -114,24 +115,27 @@ def _sentence(shown: Shown) -> Text:
 
 
 def _frequent(tool: ToolReport) -> Table:
-    table = _table(("kept", "right"), ("executed", "right"), ("result", "left"))
+    table = columns(("kept", "right"), ("executed", "right"), ("result", "left"))
     for one in tool.results:
         table.add_row(Text(f"{one.kept:,}"), Text(f"{one.executed:,}"), Text(visible(one.text, 80)))
     return table
 
 
-def _words() -> Iterator[Text]:
+def glossary() -> Iterator[Text]:
+    """The words behind the numbers."""
     yield Text()
     for word, meaning in GLOSSARY.items():
         yield Text.assemble((word, "bold"), f"  {meaning}", style="dim")
 
 
-def _heading(title: str) -> Text:
+def heading(title: str) -> Text:
+    """Above a table."""
     return Text(f"\n{title}", style="bold")
 
 
-def _table(*columns: tuple[str, str]) -> Table:
+def columns(*titles: tuple[str, str]) -> Table:
+    """A table of `titles`, each with the side (`left`, `right`) to which its cells lean."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for title, side in columns:
+    for title, side in titles:
         table.add_column(Text(title), justify="right" if side == "right" else "left")
     return table
