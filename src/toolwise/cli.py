@@ -109,7 +109,8 @@ def pull(
 )
 def annotate(
     corpus: Annotated[
-        Path, typer.Argument(help="Plain texts: .txt, .jsonl, .jsonl.gz, .parquet, or a folder of .txt.")
+        Path,
+        typer.Argument(help="Plain texts: .txt, .jsonl, .jsonl.gz, .parquet, or a folder of them; or a finished run."),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The run's folder. An unfinished one is continued.")],
     model: ModelOption = DEFAULT_MODEL,
@@ -118,17 +119,20 @@ def annotate(
     preset: PresetOption = "small",
     settings: SettingsOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Read at most so many documents.")] = None,
+    rounds: Annotated[
+        int, typer.Option(min=1, max=LIMITS.rounds, help="Each later round's calls may stand on earlier results.")
+    ] = 1,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: one a core.")] = None,
 ) -> None:
     """Find calls in plain text: propose, execute, score, keep, weave. Killed at any time, it goes on when run again."""
     from toolwise.models.toolbox import parse_options
-    from toolwise.teach.annotate import annotate as run
-    from toolwise.teach.annotate import default_workers
+    from toolwise.teach.annotate import annotate_rounds, default_workers
     from toolwise.teach.config import load_settings
 
     wanted = load_settings(preset, tool_names(tools), settings, parse_options(option or ()))
     with progress_bar() as bar:
-        run(corpus, out, model, wanted, workers=workers or default_workers(), limit=limit, progress=stages(bar))
+        how = {"workers": workers or default_workers(), "limit": limit, "progress": stages(bar)}
+        annotate_rounds(corpus, out, model, wanted, rounds, **how)
     print(f"Done: {out}. See what was found with: toolwise report {out}")
 
 

@@ -94,6 +94,7 @@ class Limits:
     document_bytes: int = 8 * 1024 * 1024  # one document; a longer line is a broken file
     passage_tokens: int = 256  # context that one proposal sees; prompt and two copies fit small models
     cached_results: int = 100_000  # of pure tools, in one worker; some 200 bytes each
+    rounds: int = 8  # of annotation; a call that stands on a call that stands on a call takes three
 
     # Search
     shard_passages: int = 16_384  # of an index made in one go; a kill loses them, and they take some 100 MB meanwhile

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from toolwise.models.base import Branch, Context, Floats, LanguageModel, Sampling, ScoreRequest, Session, Usage
 from toolwise.models.sampling import Tree
-from toolwise.notation.segments import Ids
+from toolwise.notation.segments import Ids, Segment, encode
 from toolwise.teach.prepare import Prepared, weighted
 from toolwise.teach.records import Candidate
-from toolwise.teach.score import Wording, Z, front
+from toolwise.teach.score import Wording, Z
 
 
 class NaiveSampler:
@@ -59,10 +59,11 @@ def naive_score(
     """The paper's three losses of one executed candidate, each from a forward over the whole text."""
 
     def loss(z: Z) -> float:
-        before = front(z, separator, model.tokenizer)
+        said = encode([*z, Segment(separator)], model.tokenizer)[0] if z else ()
+        before = model.tokenizer.begin + said
         start = max(1, len(before))
         nll = model.score([ScoreRequest(before + prepared.ids, start)])[0]
-        return weighted(nll[len(before) + prepared.weighed[candidate.position] - start :].tolist())
+        return weighted([float(nll[len(before) + at - start]) for at in prepared.targets[candidate.position]])
 
     none, call, result = loss(()), loss(wording(candidate, None)), loss(wording(candidate, candidate.result))
     gain = min(none, call) - result

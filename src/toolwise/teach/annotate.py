@@ -1,5 +1,7 @@
 """A corpus and a model in, a finished run folder out: passages, candidates with their reasons, and C*.
 
+In a second round the corpus is the folder of a run: calls may then stand on the results of those that it kept.
+
 Shards run in worker processes of one thread each (two threads in one process are slower than two processes as soon as
 the machine is busy). Workers write their shards; this process alone writes the journal. Killed at any instant, a run
 loses the shards in work; started again it goes on where it was.
@@ -10,23 +12,21 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from toolwise.documents import corpus_digest, read_documents
 from toolwise.gate.offline import offline_gate
 from toolwise.models.base import LanguageModel
 from toolwise.models.load import cpu_threads, describe_model, load_model
-from toolwise.notation.segments import Tokenizer
 from toolwise.teach.config import Settings
-from toolwise.teach.corpus import cut
-from toolwise.teach.keep import keep, thresholds
+from toolwise.teach.keep import keep, prices, thresholds
 from toolwise.teach.lessons import lessons
 from toolwise.teach.pipeline import Pipeline
 from toolwise.teach.records import Augmented, Candidate, Passage
+from toolwise.teach.source import digest_of, in_shards, passages_of
 from toolwise.teach.store import Store, shards
 from toolwise.teach.store.shards import ShardInfo
 from toolwise.teach.weave import augment
@@ -61,49 +61,54 @@ def annotate(
     device: str = "auto",
     progress: Progress = lambda stage, done, total: None,
 ) -> Mapping[str, Any]:
-    """Annotate `corpus` (at most `limit` documents of it) into the run folder `out`. Returns the run's report.
+    """Annotate `corpus` (at most `limit` documents of it, or passages of a run) into `out`. Returns the run's report.
 
     Raises BadInput, ModelUnavailable, SettingsDiffer, StorageUnavailable; nothing half-written is left behind.
     """
     tokenizer, identity = describe_model(model, dtype=dtype, device=device)
-    for _ in read_documents(corpus, limit=limit):
-        pass  # one that cannot be read to its end leaves no folder behind, which a mended one would not fit
+    taught = lessons(settings)
     described = {
         "model": identity,
-        **lessons(settings).described,
-        "corpus": corpus_digest(corpus),
+        **taught.described,
+        # One that cannot be read to its end leaves no folder behind, which a mended one would not fit.
+        "corpus": digest_of(corpus, limit),
         "limit": limit,
         "settings": settings.model_dump(mode="json", exclude={"sources"}),  # a file of tools may move
     }
     with Store.open(out, described) as store:
         if store.manifest is not None:
             return dict(store.manifest["report"])
-        total = _write_passages(store, corpus, limit, tokenizer, settings)
+        passages = passages_of(corpus, tokenizer, settings.passage_tokens, limit)
+        total = _write_passages(store, in_shards(passages, settings.shard_passages))
         job = Job(str(out), model, settings, f"annotate-{store.fingerprint[:12]}", dtype, device)
         _score(store, job, total, workers, progress)
-        return _finish(store, settings, progress)
+        return _finish(
+            store, settings, prices(settings, {name: tool.cost for name, tool in taught.registry.items()}), progress
+        )
 
 
-def _write_passages(store: Store, corpus: Path, limit: int | None, tokenizer: Tokenizer, settings: Settings) -> int:
-    """Cut the documents and write what is not written yet; the number of shards."""
+def annotate_rounds(
+    corpus: Path, out: Path, model: str, settings: Settings, rounds: int, **how: Any
+) -> Mapping[str, Any]:
+    """`annotate` several times, each round over C* of the one before; the last one's folder is `out`.
+
+    The others are `<out>-round-1` and on. `how`: as for `annotate`.
+    """
+    for number in range(1, rounds):
+        folder = out.with_name(f"{out.name}-round-{number}")
+        annotate(corpus, folder, model, settings, **how)
+        corpus, how = folder, {**how, "limit": None}
+    return annotate(corpus, out, model, settings, **how)
+
+
+def _write_passages(store: Store, found: Iterable[Sequence[Passage]]) -> int:
+    """Write the shards that are not written yet; the number of all."""
     done, count = store.done("passages"), 0
-    for rows in _shards(corpus, limit, tokenizer, settings):
+    for rows in found:
         if count not in done:
             store.write_shard("passages", count, rows)
         count += 1
     return count
-
-
-def _shards(corpus: Path, limit: int | None, tokenizer: Tokenizer, settings: Settings) -> Iterator[list[Passage]]:
-    rows: list[Passage] = []
-    for document in read_documents(corpus, limit=limit):
-        for passage in cut(document, tokenizer, settings.passage_tokens):
-            rows.append(passage)
-            if len(rows) == settings.shard_passages:
-                yield rows
-                rows = []
-    if rows:
-        yield rows
 
 
 def _score(store: Store, job: Job, total: int, workers: int, progress: Progress) -> None:
@@ -156,22 +161,26 @@ def make_pipeline(model: LanguageModel, settings: Settings, run_id: str) -> Pipe
     return Pipeline(model, taught.registry, gates, settings, run_id=run_id, prompts=taught.prompts)
 
 
-def _finish(store: Store, settings: Settings, progress: Progress) -> Mapping[str, Any]:
+def _finish(store: Store, settings: Settings, price: Mapping[str, float], progress: Progress) -> Mapping[str, Any]:
     """Thresholds from all candidates, then shard by shard what is kept and its augmented text."""
     wanted = {name: own.tau_f for name, own in settings.tools.items()}
     found = thresholds(wanted, store.read("scored", Candidate))
     passages, scored = store.done("passages"), store.done("scored")
     counts: Counter[str] = Counter()
+    standing = 0
     for index, info in sorted(scored.items()):
-        rows = keep(list(shards.load(store.folder, info, Candidate)), found)
+        rows = keep(list(shards.load(store.folder, info, Candidate)), found, price)
         counts.update(f"{row.tool}.{row.reason or 'kept'}" for row in rows)
+        standing += sum(row.stands_on and row.reason is None for row in rows)
         store.write_shard("candidates", index, rows)
         store.write_shard("augmented", index, augment(shards.load(store.folder, passages[index], Passage), rows))
         progress("weave", index + 1, len(scored))
     report = {
         "passages": sum(info.rows for info in passages.values()),
         "thresholds": {name: value if math.isfinite(value) else None for name, value in found.items()},
+        "prices": {name: value for name, value in price.items() if value},
         "counts": dict(sorted(counts.items())),
+        "kept_on_earlier_calls": standing,
     }
     store.finish(report)
     return report

@@ -39,11 +39,17 @@ class ToolSettings(_Frozen):
     tau_s: Annotated[float, Field(ge=0, lt=1)] = 0.05  # a position's marker must be likelier than this
     k: Annotated[int, Field(ge=1)] = 5  # positions of a passage at most, the likeliest
     m: Annotated[int, Field(ge=1)] = 5  # calls sampled at each position
+    named: bool = False  # the tool's name is written for the model, which samples the arguments only
+    spread: Annotated[int, Field(ge=0)] = 0  # positions, the likeliest, at which calls sampled elsewhere are tried too
     tau_f: Annotated[float, Field(gt=0)] | Control = 1.0  # nats that a result must gain: a number, or a Control
     proposers: tuple[Literal["lm", "lm_positions", "enumerate"], ...] = ("lm",)  # whoever names calls to try
     rule: Literal["always", "calculator", "calendar", "foreign"] = "always"  # which passages are tried
     wording: Literal["notation", "plain"] = "notation"  # how z says a call while scoring: as written, or in words
     look_ahead_guard: bool = False  # drop calls that use what the text names only later, or give back an argument
+
+    checks: tuple[Literal["repeat", "second_source", "not_older"], ...] = ()  # what a result must stand up to besides
+    second_source: str = ""  # the tool that is asked the same, for the check second_source
+    cost: Annotated[float, Field(ge=0)] | None = None  # of one call; default: what the tool declares
 
     @property
     def floor(self) -> float:
@@ -76,6 +82,8 @@ class Settings(_Frozen):
     passage_tokens: Annotated[int, Field(ge=8)] = LIMITS.passage_tokens  # documents are cut into passages so long
     shard_passages: Annotated[int, Field(ge=1)] = 16  # what a worker does in one go, and what a kill may lose
     separator: str = "\n"  # between z and the text
+    cost_weight: Annotated[float, Field(ge=0)] = 0.0  # nats that a call must gain more for each unit of its tool's cost
+    scoring: Literal["front", "inline"] = "front"  # where z stands; inline is for a model that was tuned on calls
     weigh_spaces: bool = True  # whether a lone space in front of a number carries weight
     early_bounds: bool = True  # drop at once what no result could lift to the smallest threshold
 

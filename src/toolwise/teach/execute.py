@@ -31,14 +31,14 @@ class Executor:
 
     def execute(self, passage: Passage, candidates: Sequence[Candidate]) -> list[Candidate]:
         """The candidates with their results; a call that fails is dropped as `tool_error`, its text says why."""
-        seen: set[tuple[int, str]] = set()
+        seen = {(call.offset, call.body) for call in passage.calls}
         local: dict[str, Result] = {}
         finished = []
         for candidate in candidates:
             if candidate.reason is not None:
                 finished.append(candidate)
                 continue
-            key = (candidate.position, candidate.body)
+            key = (candidate.offset, candidate.body)
             if key in seen:
                 finished.append(replace(candidate, reason="duplicate"))
                 continue
@@ -48,17 +48,24 @@ class Executor:
             finished.append(replace(candidate, result=result.text, reason=reason))
         return finished
 
+    def again(self, passage: Passage, body: str) -> Result:
+        """The result of a call that is made once more, or of another tool, past every cache."""
+        return self._executed(passage, body, "again")
+
     def _result(self, passage: Passage, candidate: Candidate, local: dict[str, Result]) -> Result:
         pure = self._registry.resolve(candidate.tool).effect is Effect.PURE
         cache = self._pure if pure else local
         if candidate.body in cache:
             return cache[candidate.body]
-        call_id = fingerprint([passage.id, candidate.tool, candidate.body])
-        # Without a date of its own a text has none: on the day of the run it would give other calls than tomorrow.
-        context = CallContext(TEACHER, self._run_id, today=passage.date or "unknown")
-        result = self._gate.execute(WrittenCall(call_id, candidate.body), context)
+        result = self._executed(passage, candidate.body)
         if result.ok:  # a failure may pass, and the gate itself remembers it for this passage
             if len(cache) >= LIMITS.cached_results:
                 cache.clear()
             cache[candidate.body] = result
         return result
+
+    def _executed(self, passage: Passage, body: str, time: str = "") -> Result:
+        call_id = fingerprint([passage.id, body, time])
+        # Without a date of its own a text has none: on the day of the run it would give other calls than tomorrow.
+        context = CallContext(TEACHER, self._run_id, today=passage.date or "unknown")
+        return self._gate.execute(WrittenCall(call_id, body), context)

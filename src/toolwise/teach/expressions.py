@@ -10,7 +10,7 @@ Not covered: results rounded to other than two decimals, roots and powers, and n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from fractions import Fraction
 
 from toolwise.core.errors import BadInput
@@ -41,7 +41,8 @@ class EnumerateProposer:
         self._most = most
 
     def propose(self, prepared: Prepared) -> list[Candidate]:
-        text = prepared.passage.text
+        text, calls = prepared.passage.text, prepared.passage.calls
+        given = [(call.offset, number) for call in calls for number in numbers(call.result)]
         found = numbers(text)
         position_at = {offset: i for i, offset in enumerate(prepared.offsets) if offset is not None}
         candidates = []
@@ -50,15 +51,29 @@ class EnumerateProposer:
             position = position_at.get(offset)
             if position is None or position == 0:
                 continue
-            written = _written_before(text[: target.start])
-            expressions = [*written, *self._expressions(found[:index], target)]
+            if calls:
+                expressions = self._standing(found[:index], given, target, offset)
+            else:
+                expressions = [*_written_before(text[: target.start]), *self._expressions(found[:index], target)]
             for expression in list(dict.fromkeys(expressions))[: self._most]:
                 body = write_body(self._tool, {self._argument: expression}, self._notation)
                 candidates.append(new_candidate(prepared, self._tool.name, position, body, self.name, None, None))
         return candidates
 
-    def _expressions(self, before: Sequence[Number], target: Number) -> list[str]:
-        """Expressions that come out at the target as it is written, those over the nearest numbers first."""
+    def _standing(
+        self, before: Sequence[Number], given: Sequence[tuple[int, Number]], target: Number, offset: int
+    ) -> list[str]:
+        """Expressions over what earlier calls gave; an earlier round has tried those over the text alone."""
+        known = [(place, number) for place, number in given if place <= offset]
+        together = sorted([*((number.end, number) for number in before), *known], key=lambda one: one[0])
+        new = {abs(number.value) for _, number in known} - {abs(number.value) for number in before}
+        return self._expressions([number for _, number in together], target, new)
+
+    def _expressions(self, before: Sequence[Number], target: Number, over: Set[Fraction] | None = None) -> list[str]:
+        """Expressions that come out at the target as it is written, those over the nearest numbers first.
+
+        `over`: only those with one of these as an operand.
+        """
         percent = target.text.endswith("%")
         wanted = round(abs(target.value) * (100 if percent else 1), 2)
         values: dict[Fraction, str] = {}
@@ -70,12 +85,15 @@ class EnumerateProposer:
         operands, found = list(values.items()), []
         for i, j in _nearest_pairs(len(operands)):
             (a, a_text), (b, b_text) = operands[i], operands[j]
+            if over is not None and not over & {a, b}:
+                continue
             for operator, value in _results(a, b, in_order=i >= j):
                 if round(value, 2) == wanted:
                     found.append(f"{a_text} {operator} {b_text}")
             if percent and b and round(a / b * 100, 2) == wanted:
                 found.append(f"{a_text} / {b_text} * 100")
-        found.extend(_running_sums(before, wanted))
+        if over is None:
+            found.extend(_running_sums(before, wanted))
         return list(dict.fromkeys(found))
 
 

@@ -34,6 +34,15 @@ def looks_ahead(arguments: Any, text: str, offset: int, tokenizer: Tokenizer, *,
     return _number_ahead(said, text, offset, known) or _word_ahead(said, before, behind, tokenizer)
 
 
+def stands_on(arguments: Any, before: str, given: str, tokenizer: Tokenizer) -> bool:
+    """Whether the arguments use a number or a rare word that stands in `given` and not in the text before the call."""
+    said = " ".join(_texts(arguments))
+    new = set(map(_magnitude, numbers(given))) - set(map(_magnitude, numbers(before)))
+    if any(_magnitude(number) in new for number in numbers(_PRODUCT.sub(" x ", said))):
+        return True
+    return _word_ahead(said, before, given, tokenizer)
+
+
 def repeats(result: str, arguments: Any) -> bool:
     """Whether the result is one of the arguments, but for case, spaces and the mark at its end."""
     return _folded(result) in {_folded(text) for text in _texts(arguments)}

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from toolwise.teach.config import Control
+from toolwise.teach.config import Control, Settings
 from toolwise.teach.prepare import WEIGHTS
 from toolwise.teach.records import Candidate
 
@@ -41,10 +41,22 @@ def _measured(control: Control, gains: Iterable[float | None]) -> float:
     return max(control.floor, math.nextafter(found[len(found) - allowed - 1], math.inf))
 
 
-def keep(candidates: Sequence[Candidate], thresholds: Mapping[str, float]) -> list[Candidate]:
-    """The same rows in the same order, those that stay with reason None. All of one passage must come together."""
-    judged = [_judge(c, thresholds[c.tool]) if c.reason is None else c for c in candidates]
-    order = sorted((i for i, c in enumerate(judged) if c.reason is None), key=lambda i: _rank(judged[i]))
+def prices(settings: Settings, tools: Mapping[str, float]) -> dict[str, float]:
+    """What a call of each tool must gain beyond its threshold: lambda times its cost. `tools`: costs by name."""
+    costs = {name: tools[name] if own.cost is None else own.cost for name, own in settings.tools.items()}
+    return {name: settings.cost_weight * cost for name, cost in costs.items()}
+
+
+def keep(
+    candidates: Sequence[Candidate], thresholds: Mapping[str, float], prices: Mapping[str, float] | None = None
+) -> list[Candidate]:
+    """The same rows in the same order, those that stay with reason None. All of one passage must come together.
+
+    A call stays when `gain >= threshold + price`; several at one place are ranked by what they gain beyond their price.
+    """
+    price = prices or {}
+    judged = [_judge(c, thresholds[c.tool], price.get(c.tool, 0.0)) if c.reason is None else c for c in candidates]
+    order = sorted((i for i, c in enumerate(judged) if c.reason is None), key=lambda i: _rank(judged[i], price))
     taken: dict[str, list[int]] = {}
     for i in order:
         places = taken.setdefault(judged[i].passage, [])
@@ -55,14 +67,16 @@ def keep(candidates: Sequence[Candidate], thresholds: Mapping[str, float]) -> li
     return judged
 
 
-def _judge(candidate: Candidate, tau: float) -> Candidate:
+def _judge(candidate: Candidate, tau: float, price: float) -> Candidate:
     gain = candidate.gain
     if gain is None or not math.isfinite(gain):
         return replace(candidate, reason="not_finite")
-    return candidate if gain >= tau else replace(candidate, reason="below_threshold")
+    if gain >= tau + price:
+        return candidate
+    return replace(candidate, reason="too_dear" if gain >= tau else "below_threshold")
 
 
-def _rank(candidate: Candidate) -> tuple[float, int, str, str]:
+def _rank(candidate: Candidate, prices: Mapping[str, float]) -> tuple[float, int, str, str]:
     """Higher gain first; then the earlier position, then names, so that ties fall the same way in every run."""
     assert candidate.gain is not None
-    return (-candidate.gain, candidate.position, candidate.tool, candidate.body)
+    return (prices.get(candidate.tool, 0.0) - candidate.gain, candidate.position, candidate.tool, candidate.body)

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from toolwise.core.types import Result, Tool
 from toolwise.gate.gate import Gate
 from toolwise.models.base import LanguageModel
 from toolwise.notation.inline import PLAIN, Notation, read_arguments, read_body
+from toolwise.teach.checks import Check, check_named
 from toolwise.teach.config import Settings, ToolSettings
 from toolwise.teach.corpus.rules import Rule, rule_named
 from toolwise.teach.execute import Executor
 from toolwise.teach.expressions import EnumerateProposer
-from toolwise.teach.guard import looks_ahead, repeats
+from toolwise.teach.guard import looks_ahead, repeats, stands_on
 from toolwise.teach.prepare import Prepared, prepare
 from toolwise.teach.prompts import PROMPTS, Prompt
 from toolwise.teach.propose import LMProposer, Proposer
@@ -36,6 +38,7 @@ class _Stages:
     rule: Rule
     proposers: tuple[Proposer, ...]
     scorer: Scorer
+    checks: tuple[Check, ...]
 
 
 class Pipeline:
@@ -70,7 +73,8 @@ class Pipeline:
             executor = Executor(gate, self._registry, self._run_id, self._pure)
             for stages in self._stages:  # tool by tool, so that the cache of its prompt serves all passages
                 found = [c for p in prepared.values() for c in self._found(stages, p, executor)]
-                rows.extend(stages.scorer.score(found, prepared))
+                scored = stages.scorer.score(found, prepared)
+                rows += [self._checked(stages, prepared[c.passage].passage, c, executor) for c in scored]
         return rows
 
     def _found(self, stages: _Stages, prepared: Prepared, executor: Executor) -> list[Candidate]:
@@ -82,18 +86,35 @@ class Pipeline:
         proposed = [c for proposer in stages.proposers for c in proposer.propose(prepared)]
         if not proposed:  # no position was likely enough, and nothing could be enumerated
             return [_not_tried(passage, name, "no_position")]
-        proposed = [self._guarded(stages, passage, candidate) for candidate in proposed]
-        return [self._guarded(stages, passage, candidate) for candidate in executor.execute(passage, proposed)]
+        proposed = [self._guarded(stages, passage, c) if c.reason is None else c for c in proposed]
+        executed = executor.execute(passage, proposed)
+        return [self._told(stages, c) if c.reason is None else c for c in executed]
 
     def _guarded(self, stages: _Stages, passage: Passage, candidate: Candidate) -> Candidate:
-        """Drop a call that was read off the text behind it, and one that gives back what it was given."""
-        if candidate.reason is not None or not stages.settings.look_ahead_guard:
+        """Drop a call that was read off the text behind it; of another, say whether it stands on an earlier call."""
+        given, tokenizer = passage.given(candidate.offset), self._model.tokenizer
+        if not (given or stages.settings.look_ahead_guard):
             return candidate
-        arguments = read_arguments(read_body(candidate.body, self._notation)[1], stages.tool, self._notation)
-        if candidate.result is None:
-            ahead = looks_ahead(arguments, passage.text, candidate.offset, self._model.tokenizer)
-            return replace(candidate, reason="look_ahead") if ahead else candidate
-        return replace(candidate, reason="repeats_argument") if repeats(candidate.result, arguments) else candidate
+        arguments = self._arguments(stages, candidate)
+        ahead = looks_ahead(arguments, passage.text, candidate.offset, tokenizer, known=given)
+        if stages.settings.look_ahead_guard and ahead:
+            return replace(candidate, reason="look_ahead")
+        return replace(candidate, stands_on=stands_on(arguments, passage.text[: candidate.offset], given, tokenizer))
+
+    def _told(self, stages: _Stages, candidate: Candidate) -> Candidate:
+        """Drop a call that gives back what it was given."""
+        same = stages.settings.look_ahead_guard and repeats(candidate.result or "", self._arguments(stages, candidate))
+        return replace(candidate, reason="repeats_argument") if same else candidate
+
+    def _checked(self, stages: _Stages, passage: Passage, candidate: Candidate, executor: Executor) -> Candidate:
+        """Drop a call that may be kept, but whose result does not stand up to a check of its truth."""
+        if candidate.reason is not None or (candidate.gain or 0) < stages.settings.floor:
+            return candidate
+        found = (check(passage, candidate, executor) for check in stages.checks)
+        return replace(candidate, reason=next((reason for reason in found if reason is not None), None))
+
+    def _arguments(self, stages: _Stages, candidate: Candidate) -> dict[str, Any]:
+        return read_arguments(read_body(candidate.body, self._notation)[1], stages.tool, self._notation)
 
     def _stages_of(self, name: str, registry: Registry, prompt: Prompt) -> _Stages:
         tool, own, all_ = registry.resolve(name), self._settings.tools[name], self._settings
@@ -109,8 +130,11 @@ class Pipeline:
             separator=all_.separator,
             early_bounds=all_.early_bounds,
             seed=all_.seed,
+            inline=all_.scoring == "inline",
         )
-        return _Stages(tool, own, rule_named(own.rule, all_.seed), tuple(makers[p]() for p in own.proposers), scorer)
+        proposers = tuple(makers[proposer]() for proposer in own.proposers)
+        checks = tuple(check_named(check, own, registry, self._notation) for check in own.checks)
+        return _Stages(tool, own, rule_named(own.rule, all_.seed), proposers, scorer, checks)
 
 
 def _not_tried(passage: Passage, tool: str, reason: str) -> Candidate:

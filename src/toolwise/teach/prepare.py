@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from toolwise.core.errors import BadInput
 from toolwise.models.base import LanguageModel, ScoreRequest
-from toolwise.notation.segments import Ids, Tokenizer
+from toolwise.notation.pieces import call_segments
+from toolwise.notation.segments import Ids, Tokenizer, encode
 from toolwise.teach.records import Passage
 
 #: The paper's w_t, proportional to max(0, 1 - 0.2 t) and normalised: only five tokens count.
@@ -20,17 +22,19 @@ def weighted(nll: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """`offsets[i]` is the character before which token i stands, None inside a character; one more for the end.
+    """A passage as the model reads it: its tokens, with those of the calls of earlier rounds between them.
 
-    `weighed[i]` is the token from which a call before token i is judged: i, or the next one where i is a lone space
-    and spaces are not weighed. `loss_none[i]` is the paper's L_i(eps) from there on in nats; NaN where it is undefined,
-    at the first token of a model without a BOS.
+    `offsets[i]` is the character of the text before which token i stands, one more for the end; None where no call can
+    be put: inside a character, inside an earlier call, and closer than five tokens to one unless directly behind it.
+    `targets[i]` are the tokens over which a call before token i is judged: the next five of the text from i on, or from
+    the next one where i is a lone space and spaces are not weighed. `loss_none[i]` is the paper's L_i(eps) over them in
+    nats; NaN where it is undefined, at the first token of a model without a BOS.
     """
 
     passage: Passage
     ids: Ids
     offsets: tuple[int | None, ...]
-    weighed: tuple[int, ...]
+    targets: tuple[tuple[int, ...], ...]
     loss_none: tuple[float, ...]
 
 
@@ -38,25 +42,66 @@ def prepare(passages: Sequence[Passage], model: LanguageModel, *, weigh_spaces: 
     """One forward pass a passage gives the loss of every position without a call.
 
     `weigh_spaces` False is for tokenizers that make a token of the space before a number: it would take a third of the
-    weight and says nothing.
+    weight and says nothing. Raises BadInput where an earlier call stands inside a token of this model.
     """
     begin = model.tokenizer.begin
     first = 0 if begin else 1
-    texts = [model.tokenizer.encode(passage.text) for passage in passages]
-    long_enough = [ids for ids in texts if len(ids) > first]
+    read = [_read(passage, model.tokenizer) for passage in passages]
+    long_enough = [ids for ids, _, _ in read if len(ids) > first]
     rows = iter(model.score([ScoreRequest(begin + ids, max(1, len(begin))) for ids in long_enough]))
     prepared = []
-    for passage, ids in zip(passages, texts, strict=True):
+    for passage, (ids, places, own) in zip(passages, read, strict=True):
         losses = next(rows).tolist() if len(ids) > first else []
-        undefined = [float("nan")] * (len(ids) - len(losses))
-        nll = undefined + losses
+        nll = [float("nan")] * (len(ids) - len(losses)) + losses
         spaces = (
             set() if weigh_spaces else {i for i in range(len(ids) - 1) if model.tokenizer.decode(ids[i : i + 1]) == " "}
         )
-        weighed = tuple(i + 1 if i in spaces else i for i in range(len(ids)))
-        losses_none = tuple(weighted(nll[i:]) for i in weighed)
-        prepared.append(Prepared(passage, ids, offsets(passage.text, ids, model.tokenizer), weighed, losses_none))
+        targets = _targets(len(ids), own, spaces)
+        losses_none = tuple(weighted([nll[j] for j in at]) for at in targets)
+        prepared.append(Prepared(passage, ids, places, targets, losses_none))
     return prepared
+
+
+def _read(passage: Passage, tokenizer: Tokenizer) -> tuple[Ids, tuple[int | None, ...], Sequence[int]]:
+    """The ids of a passage, where each stands in its text, and which of them are the text's own.
+
+    As in training, the text is tokenised once, as a whole, and the ids of each call are put between its own.
+    """
+    document = tokenizer.encode(passage.text)
+    places = offsets(passage.text, document, tokenizer)
+    if not passage.calls:
+        return document, places, range(len(document))
+    cuts = {offset: i for i, offset in enumerate(places) if offset is not None}
+    if not all(call.offset in cuts for call in passage.calls):
+        raise BadInput(f"The calls of {passage.id!r} stand inside tokens of this model; use one with that tokenizer.")
+    taken = [cuts[call.offset] for call in passage.calls]
+    free = [
+        place if all(abs(i - at) >= len(WEIGHTS) or i == at for at in taken) else None for i, place in enumerate(places)
+    ]
+    ids: list[int] = []
+    where: list[int | None] = []
+    own: list[int] = []
+    for i in range(len(document) + 1):
+        for call in (call for call, at in zip(passage.calls, taken, strict=True) if at == i):
+            written = encode(call_segments(call.body, call.result, tokenizer.notation), tokenizer)[0]
+            ids += written
+            where += [None] * len(written)
+        where.append(free[i])
+        if i < len(document):
+            own.append(len(ids))
+            ids.append(document[i])
+    return tuple(ids), tuple(where), own
+
+
+def _targets(count: int, own: Sequence[int], spaces: set[int]) -> tuple[tuple[int, ...], ...]:
+    """For every token the five of the text that follow, itself included."""
+    found, nth = [], 0
+    for i in range(count):
+        while nth < len(own) and own[nth] < i:
+            nth += 1
+        first = nth + (nth < len(own) and own[nth] == i and i in spaces)
+        found.append(tuple(own[first : first + len(WEIGHTS)]))
+    return tuple(found)
 
 
 def offsets(text: str, ids: Ids, tokenizer: Tokenizer) -> tuple[int | None, ...]:

@@ -6,10 +6,21 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Earlier:
+    """A call that an earlier round kept in a passage, before the character `offset` of its text."""
+
+    offset: int
+    body: str
+    result: str
+    tool: str
+
+
+@dataclass(frozen=True, slots=True)
 class Passage:
     """A piece of a document, cut at a paragraph or sentence end; the pieces of a document add up to its text.
 
     `start` is where it stands in the document, in characters. `date`, `url` and `language` are the document's.
+    `calls` are those of earlier rounds, in their order; `text` is without them.
     """
 
     id: str
@@ -19,13 +30,19 @@ class Passage:
     date: str | None = None
     url: str | None = None
     language: str | None = None
+    calls: tuple[Earlier, ...] = ()
+
+    def given(self, offset: int) -> str:
+        """What calls of earlier rounds have given before the character `offset`."""
+        return " ".join(call.result for call in self.calls if call.offset <= offset)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A proposed call at a position of a passage, with all that became known of it.
 
-    `position` counts tokens of the passage, `offset` characters: the call stands before both. `body` is the call as
+    `position` counts tokens of the passage (those of earlier calls too), `offset` characters: the call stands before
+    both. `body` is the call as
     written, `Calculator(18 / 24)`. Losses are weighted cross-entropies in nats over the five tokens from `position`
     on, each with what its name says in front (paper, section 2): `loss_control` has the same call with a result taken
     from another candidate. `reason` is None for a kept call, otherwise the code that says why it was dropped.
@@ -46,6 +63,7 @@ class Candidate:
     loss_control: float | None = None
     gain: float | None = None
     control_gain: float | None = None
+    stands_on: bool = False
     reason: str | None = None
 
 

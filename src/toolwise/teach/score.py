@@ -4,9 +4,10 @@
     loss_none = L_i(nothing)   loss_call = L_i(call without result)   loss_result = L_i(call with result)
     gain = min(loss_none, loss_call) - loss_result
 
-z stands in front of the whole text, since a model that has not seen calls would be interrupted by one at i. Only five
-tokens carry weight, so the text is cut behind them and only their rows are projected. One forward serves all positions
-at which the same z is tried.
+z stands in front of the whole text, since a model that has not seen calls would be interrupted by one at i; for one
+that was tuned on calls it may stand at i (`scoring = "inline"`), as in decoding. Only five tokens carry weight, so the
+text is cut behind them and only their rows are projected. In front, one forward serves all positions at which the same
+z is tried.
 
 The bounds are exact. Losses are never negative, so gain <= loss_none: below the floor, the smallest threshold that can
 come out, nothing is scored. And gain <= loss_none - loss_result: so the result is scored first, and the call without it
@@ -23,15 +24,16 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from toolwise.core.errors import BadInput
 from toolwise.core.types import Tool
 from toolwise.models.base import LanguageModel, ScoreRequest
 from toolwise.notation.inline import PLAIN, Notation, read_arguments, read_body
 from toolwise.notation.pieces import call_segments
-from toolwise.notation.segments import Ids, Segment, Tokenizer, encode
+from toolwise.notation.segments import Ids, Segment, encode
 from toolwise.teach.config import ToolSettings
-from toolwise.teach.prepare import WEIGHTS, Prepared, weighted
+from toolwise.teach.prepare import Prepared, weighted
 from toolwise.teach.prompts import Prompt
 from toolwise.teach.records import Candidate
 
@@ -66,9 +68,12 @@ def wording_named(name: str, prompt: Prompt, tool: Tool, notation: Notation = PL
     return plain_wording(prompt, tool, notation) if name == "plain" else notation_wording(notation)
 
 
-def front(z: Z, separator: str, tokenizer: Tokenizer) -> Ids:
-    """What stands in front of the text while it is scored: the model's own beginning, and z where there is one."""
-    return tokenizer.begin + (encode([*z, Segment(separator)], tokenizer)[0] if z else ())
+class _Key(NamedTuple):
+    """What one request serves: all positions of a passage with z in front, or one with z before its token `at`."""
+
+    passage: str
+    z: Z
+    at: int
 
 
 class Scorer:
@@ -84,6 +89,7 @@ class Scorer:
         early_bounds: bool,
         seed: int,
         controls: bool = True,
+        inline: bool = False,
     ) -> None:
         self._model = model
         self._wording = wording
@@ -92,13 +98,14 @@ class Scorer:
         self._separator = separator
         self._seed = seed
         self._controls = controls
+        self._inline = inline
 
     def score(self, candidates: Sequence[Candidate], texts: Mapping[str, Prepared]) -> list[Candidate]:
         """The candidates with their losses and gains, dropped ones untouched. `texts`: by passage id.
 
         What comes back without a reason has finite losses and may be kept by a threshold of at least the floor.
         """
-        rows = [self._begin(c, texts[c.passage].loss_none) if c.reason is None else c for c in candidates]
+        rows = [self._begin(c, texts[c.passage]) if c.reason is None else c for c in candidates]
         rows = self._fill(rows, texts, _put_result, lambda c: self._wording(c, c.result))
         rows = [self._bounded(c, _taken_off(c)) for c in rows]
         rows = self._fill(rows, texts, _put_call, lambda c: self._wording(c, None))
@@ -111,10 +118,10 @@ class Scorer:
     def _wording_of_control(self, candidate: Candidate) -> Z:
         return self._wording(candidate, candidate.control_result)
 
-    def _begin(self, candidate: Candidate, loss_none: Sequence[float]) -> Candidate:
-        if candidate.position >= len(loss_none):
+    def _begin(self, candidate: Candidate, prepared: Prepared) -> Candidate:
+        if candidate.position >= len(prepared.ids) or not prepared.targets[candidate.position]:
             return replace(candidate, reason="no_continuation")
-        candidate = replace(candidate, loss_none=loss_none[candidate.position])
+        candidate = replace(candidate, loss_none=prepared.loss_none[candidate.position])
         return self._bounded(candidate, candidate.loss_none)
 
     def _bounded(self, candidate: Candidate, most: float | None) -> Candidate:
@@ -133,24 +140,28 @@ class Scorer:
         z: Callable[[Candidate], Z],
         wanted: Callable[[Candidate], bool] = lambda candidate: True,
     ) -> list[Candidate]:
-        """Put the loss with z in front into every live row: one request for each passage and z."""
-        live = [(i, (row.passage, z(row))) for i, row in enumerate(rows) if row.reason is None and wanted(row)]
-        positions: dict[tuple[str, Z], list[int]] = {}
+        """Put the loss with z into every live row: one request for each passage and z, inline for each position too."""
+        live = [(i, self._key(row, z(row))) for i, row in enumerate(rows) if row.reason is None and wanted(row)]
+        needed: dict[_Key, list[int]] = {}
         for i, key in live:
-            positions.setdefault(key, []).append(texts[rows[i].passage].weighed[rows[i].position])
-        requests, starts = [], {}
-        for (passage, said), at in positions.items():
-            before = front(said, self._separator, self._model.tokenizer)
-            text = texts[passage].ids[: max(at) + len(WEIGHTS)]
-            first = min(at)
-            starts[passage, said] = first
-            requests.append(ScoreRequest(before + text, len(before) + first))
-        nll = dict(zip(positions, self._model.score(requests), strict=True))
+            needed.setdefault(key, []).extend(texts[key.passage].targets[rows[i].position])
+        requests = [self._request(key, texts[key.passage].ids, needed[key]) for key in needed]
+        nll = dict(zip(needed, self._model.score(requests), strict=True))
         filled = list(rows)
         for i, key in live:
-            skip = texts[rows[i].passage].weighed[rows[i].position] - starts[key]
-            filled[i] = put(rows[i], weighted(nll[key][skip:].tolist()))
+            first, targets = min(needed[key]), texts[key.passage].targets[rows[i].position]
+            filled[i] = put(rows[i], weighted([float(nll[key][at - first]) for at in targets]))
         return filled
+
+    def _key(self, row: Candidate, said: Z) -> _Key:
+        return _Key(row.passage, said, row.position if self._inline else 0)
+
+    def _request(self, key: _Key, ids: Ids, needed: Sequence[int]) -> ScoreRequest:
+        """Asks for the losses of the tokens from the first of `needed` to the last, z before token `key.at`."""
+        tokenizer = self._model.tokenizer
+        said = encode(key.z if self._inline else [*key.z, Segment(self._separator)], tokenizer)[0]
+        whole = tokenizer.begin + ids[: key.at] + said + ids[key.at : max(needed) + 1]
+        return ScoreRequest(whole, len(tokenizer.begin) + len(said) + min(needed))
 
     def _give_controls(self, rows: list[Candidate]) -> list[Candidate]:
         """Give the result of another candidate, chosen by a hash, to every row that reaches the floor.

@@ -7,18 +7,19 @@ from itertools import accumulate
 
 from toolwise.core.errors import BadInput
 from toolwise.notation.inline import PLAIN, FoundCall, Insertion, Notation, find, strip, weave
-from toolwise.teach.records import Augmented, Candidate, Passage, Span
+from toolwise.teach.records import Augmented, Candidate, Earlier, Passage, Span
 
 
 def augment(
     passages: Iterable[Passage], candidates: Sequence[Candidate], notation: Notation = PLAIN
 ) -> list[Augmented]:
-    """One row for every passage in which a call survived; the others are left out of C*, as in the paper."""
+    """One row for every passage in which a call survived, of this round or an earlier one; the others are left out of
+    C*, as in the paper."""
     kept: dict[str, list[Candidate]] = {}
     for candidate in candidates:
         if candidate.reason is None:
             kept.setdefault(candidate.passage, []).append(candidate)
-    return [_weave(passage, kept[passage.id], notation) for passage in passages if passage.id in kept]
+    return [_weave(p, kept.get(p.id, []), notation) for p in passages if p.id in kept or p.calls]
 
 
 def unweave(row: Augmented) -> list[tuple[int, FoundCall]]:
@@ -38,10 +39,11 @@ def unweave(row: Augmented) -> list[tuple[int, FoundCall]]:
 
 
 def _weave(passage: Passage, calls: list[Candidate], notation: Notation) -> Augmented:
-    calls = sorted(calls, key=lambda c: c.offset)
-    text = weave(passage.text, [Insertion(c.offset, c.body, c.result) for c in calls], notation)
+    both = [*passage.calls, *(Earlier(c.offset, c.body, c.result or "", c.tool) for c in calls)]
+    both.sort(key=lambda call: call.offset)  # at one place the later call stands on the earlier one
+    text = weave(passage.text, [Insertion(call.offset, call.body, call.result) for call in both], notation)
     spans = tuple(
         Span(found.start, found.end, found.result_start, found.result_end, call.tool)
-        for found, call in zip(find(text, notation), calls, strict=True)
+        for found, call in zip(find(text, notation), both, strict=True)
     )
     return Augmented(passage.id, passage.document, text, passage.text, spans)

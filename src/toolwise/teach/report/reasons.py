@@ -20,7 +20,7 @@ STAGES: Mapping[str, Mapping[str, str]] = {
         "unclosed": "The model began a call and did not end it within its tokens or its line.",
         "unknown_tool": "The model wrote a call of another tool than the one it was asked for.",
         "unparsable": "What the model wrote does not read as a call of this tool.",
-        "look_ahead": "The call uses a number that the text names only later; learning it would be learning to guess.",
+        "look_ahead": "The call uses a number or a rare word that the text names only later: it was read off there.",
     },
     "executed": {
         "duplicate": "The same call was proposed at the same place already.",
@@ -32,8 +32,14 @@ STAGES: Mapping[str, Mapping[str, str]] = {
         "bound": "The words are too easy already, or the result takes too little off, for any threshold to be reached.",
         "not_finite": "A loss came out as no finite number; nothing can be said about such a call.",
     },
+    "checked": {
+        "not_repeatable": "The same call, made once more, gave another result.",
+        "no_agreement": "A second source, asked the same, did not say so.",
+        "outdated": "The newest year that the result names is before the year of the document.",
+    },
     "kept or not": {
         "below_threshold": "The result made the words that follow too little easier to predict, or harder.",
+        "too_dear": "The gain reaches the threshold, but not what a call of this tool costs besides.",
         "overlap": "Another call with a larger gain stands within five tokens of this one.",
     },
 }
