@@ -99,6 +99,41 @@ def test_a_position_whose_loss_is_below_the_threshold_is_dropped_before_sampling
     assert sampled == 2, "one pass for the losses, one for the marker; nothing was sampled"
 
 
+def test_with_the_name_written_for_it_the_model_samples_the_arguments_only():
+    model = caller("Calculator(2 * 21)]")
+    (found,) = propose(model, named=True)
+    assert (found.body, found.reason) == ("Calculator(2 * 21)", None)
+    lost = ScriptedModel(lambda text: "2 * 21)]" if text.endswith("Calculator(") else "", certainty=0.97)
+    unnamed, named = (propose(lost, tau_s=0.0, temperature=0.0, named=named) for named in (False, True))
+    assert {row.reason for row in unnamed} == {"unclosed"}
+    assert {row.body[:11] for row in named} == {"Calculator("}
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"), [("Calculator(2 * 21", "unclosed"), ("Calculator(2)) * 21]", "unparsable")]
+)
+def test_what_is_no_call_behind_the_name_keeps_its_reason_and_is_shown_whole(written, reason):
+    (found,) = propose(caller(written), named=True)
+    assert found.reason == reason
+    assert found.body.startswith("Calculator(2")
+
+
+def test_a_call_that_was_sampled_at_one_position_is_tried_at_the_likeliest_others():
+    alone = propose(caller("Calculator(2 * 21)]"))
+    rows = propose(caller("Calculator(2 * 21)]"), tau_s=0.0, spread=6)
+    assert rows[: len(alone)] == alone
+    others = rows[len(alone) :]
+    assert len(others) == 5, "one of the six is where it was sampled"
+    assert {(row.body, row.proposer, row.reason) for row in others} == {("Calculator(2 * 21)", "spread", None)}
+    assert alone[0].position not in {row.position for row in others}
+    assert [row.position for row in others] == sorted(row.position for row in others)
+
+
+def test_what_is_no_call_is_tried_nowhere_else():
+    (found,) = propose(caller("2 * 21]"), tau_s=0.0, spread=6)
+    assert found.reason == "unparsable"
+
+
 def test_for_a_tool_without_arguments_the_model_says_only_where():
     model = caller("nonsense")
     settings = load_settings("paper", ("Calendar",))

@@ -94,6 +94,7 @@ class Limits:
     document_bytes: int = 8 * 1024 * 1024  # one document; a longer line is a broken file
     passage_tokens: int = 256  # context that one proposal sees; prompt and two copies fit small models
     cached_results: int = 100_000  # of pure tools, in one worker; some 200 bytes each
+    counted_documents: int = 100_000  # for an estimate before a run; reading so many takes seconds
     rounds: int = 8  # of annotation; a call that stands on a call that stands on a call takes three
 
     # Search

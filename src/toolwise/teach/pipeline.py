@@ -64,15 +64,23 @@ class Pipeline:
         self._pure: dict[str, Result] = {}
         self._stages = [self._stages_of(name, registry, prompts[name]) for name in settings.tools]
 
-    def annotate(self, passages: Sequence[Passage]) -> list[Candidate]:
-        """Every candidate of the shard. Those without a reason have a gain, and wait for a threshold."""
+    def annotate(
+        self, passages: Sequence[Passage], progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> list[Candidate]:
+        """Every candidate of the shard. Those without a reason have a gain, and wait for a threshold.
+
+        `progress` hears of every passage in which calls of a tool were proposed and executed: (done, total).
+        """
         prepared = {p.passage.id: p for p in prepare(passages, self._model, weigh_spaces=self._settings.weigh_spaces)}
         rows: list[Candidate] = []
         # A gate a shard: what it remembers of calls without effect need not outlive the shard.
         with self._gates() as gate:
             executor = Executor(gate, self._registry, self._run_id, self._pure)
-            for stages in self._stages:  # tool by tool, so that the cache of its prompt serves all passages
-                found = [c for p in prepared.values() for c in self._found(stages, p, executor)]
+            for number, stages in enumerate(self._stages):  # tool by tool, so that its prompt's cache serves all
+                found: list[Candidate] = []
+                for done, each in enumerate(prepared.values(), 1):
+                    found += self._found(stages, each, executor)
+                    progress(number * len(prepared) + done, len(self._stages) * len(prepared))
                 scored = stages.scorer.score(found, prepared)
                 rows += [self._checked(stages, prepared[c.passage].passage, c, executor) for c in scored]
         return rows

@@ -1,7 +1,9 @@
 """Where a call could stand, and what it could say. Whoever proposes, the same filter decides.
 
 `LMProposer` is the paper's (section 2, sampling): positions where the open marker is likely, then samples from there.
-`expressions.py` has one that needs no language model.
+Two ways beyond the paper help a small model: `named` writes the tool's name for it, so that it samples arguments only;
+`spread` tries each call that it wrote at the likeliest positions of the passage, since one that it finds in one place
+often belongs into another. `expressions.py` has a proposer that needs no language model.
 """
 
 from __future__ import annotations
@@ -55,10 +57,11 @@ class LMProposer:
         self._own: ToolSettings = settings.tools[tool.name]
         self._notation = notation
         self._marker = marker_id(model.tokenizer, notation)
+        self._begun = f"{tool.name}(" if self._own.named else ""  # what is written for the model
         self._sampling = Sampling(
             self._own.m,
-            (self._marker,),
-            stop=lambda text: scan(text, notation) is not None,
+            (self._marker, *model.tokenizer.encode(self._begun)),
+            stop=lambda text: scan(self._begun + text, notation) is not None,
             max_tokens=settings.call_tokens,
             temperature=settings.temperature,
             seed=settings.seed,
@@ -70,7 +73,7 @@ class LMProposer:
         context = Context(self._head, shown, prepared.ids)
         probs = self._model.marker_probs([context], self._marker)[0]
         chosen, candidates = [], []
-        for position in self._positions(prepared, probs.tolist()):
+        for position in self._likeliest(prepared, probs.tolist(), self._own.k):
             if self._settings.early_bounds and prepared.loss_none[position] < self._own.floor:
                 # gain <= loss_none, since losses are never negative: nothing written here could be kept
                 candidates.append(self._candidate(prepared, position, "", probs[position], "bound"))
@@ -81,21 +84,33 @@ class LMProposer:
             return candidates + [self._candidate(prepared, i, body, float(probs[i]), None) for i in chosen]
         for position, row in zip(chosen, self._model.branch(context, chosen, self._sampling), strict=True):
             candidates.extend(self._read(prepared, position, branch, float(probs[position])) for branch in row)
-        return candidates
+        return candidates + self._spread(prepared, probs.tolist(), candidates)
 
-    def _positions(self, prepared: Prepared, probs: Sequence[float]) -> list[int]:
-        """At most k positions whose marker probability is above tau_s, likeliest first; ties to the earlier one."""
+    def _spread(self, prepared: Prepared, probs: Sequence[float], sampled: Sequence[Candidate]) -> list[Candidate]:
+        """The calls that were sampled, at the likeliest positions at which they were not."""
+        bodies = dict.fromkeys(row.body for row in sampled if row.reason is None)
+        known = {(row.position, row.body) for row in sampled}
+        return [
+            new_candidate(prepared, self._tool.name, position, body, "spread", probs[position], None)
+            for position in self._likeliest(prepared, probs, self._own.spread)
+            for body in bodies
+            if (position, body) not in known
+        ]
+
+    def _likeliest(self, prepared: Prepared, probs: Sequence[float], count: int) -> list[int]:
+        """At most so many positions whose marker probability is above tau_s, in order; ties to the earlier one."""
         first = 0 if self._model.tokenizer.begin else 1  # without a BOS the first token has no loss to lower
         possible = [
             i for i in range(first, len(prepared.ids)) if prepared.offsets[i] is not None and probs[i] > self._own.tau_s
         ]
-        return sorted(sorted(possible, key=lambda i: -probs[i])[: self._own.k])
+        return sorted(sorted(possible, key=lambda i: -probs[i])[:count])
 
     def _read(self, prepared: Prepared, position: int, branch: Branch, prob: float) -> Candidate:
-        end = scan(branch.text, self._notation) if branch.stopped else None
+        text = self._begun + branch.text
+        end = scan(text, self._notation) if branch.stopped else None
         if end is None or end.kind == "newline":
-            return self._candidate(prepared, position, branch.text, prob, "unclosed")
-        written = branch.text[: end.at].strip()
+            return self._candidate(prepared, position, text, prob, "unclosed")
+        written = text[: end.at].strip()
         try:
             name, raw = read_body(written, self._notation)
             if name != self._tool.name:
