@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from toolwise.tools.confined.fetch import safe_fetch
     from toolwise.tools.confined.paths import ConfinedFolder
     from toolwise.tools.confined.query import safe_query
+    from toolwise.tools.openapi.tools import openapi_tools
     from toolwise.tools.registry import Registry, tool
 
 __version__ = "0.1.0"
@@ -79,6 +80,7 @@ _HOMES = {
     "tools.confined.fetch": ("safe_fetch",),
     "tools.confined.paths": ("ConfinedFolder",),
     "tools.confined.query": ("safe_query",),
+    "tools.openapi.tools": ("openapi_tools",),
     "tools.registry": ("Registry", "tool"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -123,6 +125,7 @@ __all__ = [
     "load_settings",
     "offline_gate",
     "open_state",
+    "openapi_tools",
     "pull",
     "read_documents",
     "safe_fetch",

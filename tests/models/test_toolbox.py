@@ -43,6 +43,20 @@ def test_tools_of_the_package_and_of_a_file_stand_in_the_order_in_which_they_wer
     assert box.registry["Double"].run(number=4) == 8
 
 
+def test_the_operations_of_a_description_are_tools_and_its_options_are_those_of_the_operator(tmp_path: Path) -> None:
+    text = "{openapi: 3.1.0, paths: {/a: {get: {operationId: look}, post: {operationId: add}}}}"
+    api = file(tmp_path, "api.yaml", text)
+    options = parse_options([f"{api}.base_url=http://127.0.0.1:1", f"{api}.without=add", f"{api}.public=true"])
+    box = toolbox([api, "Calculator"], options)
+    assert box.registry.names == ("look", "Calculator")
+    assert box.registry["look"].public
+    assert box.identity["look"].startswith("file ")
+    refused("give base_url", api)
+    refused('no option "limits"; it takes base_url, operations, without, auth', api, **{api: {"limits": 1}})
+    refused("true or false for own_network", api, **{api: {"base_url": "http://a.example", "own_network": "no"}})
+    refused("cannot be read", str(tmp_path / "none.json"))
+
+
 def test_a_name_that_is_given_twice_is_one_tool(tmp_path: Path) -> None:
     mine = file(tmp_path)
     assert toolbox([mine, "Calculator", mine, "Calculator"]).registry.names == ("Double", "Calculator")

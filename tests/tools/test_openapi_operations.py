@@ -131,7 +131,7 @@ def test_operations_are_chosen_by_name_or_by_method_and_path() -> None:
 
     assert names(operations="getPet, GET /pets") == names(operations=["GET /pets", "getPet"]) == ["listPets", "getPet"]
     assert names(without=["listPets", "addPet", "DELETE /pets/{id}", "hasPhoto"]) == ["getPet", "replacePet"]
-    assert names(operations=["shop.getPet"], prefix="shop.") == ["shop.getPet"]
+    assert names(operations=["getPet"], prefix="shop.") == ["shop.getPet"]
     for options, words in (
         ({"operations": "getPets"}, 'no operation "getPets"; it begins with listPets'),
         ({"without": "get_Pet"}, "no operation"),

@@ -379,8 +379,8 @@ def test_descriptions_files_and_names_of_ours_make_one_registry(tmp_path: Path, 
     assert chosen_tools([str(sky), "Calculator"]).names == (
         *("forecast.forPlace", "search_reports", "patch_reports", "Calculator"),
     )
-    options = {"base_url": api.url, "prefix": "shop.", "operations": "shop.getPet,shop.addPet"}
-    chosen = chosen_tools([str(pets), str(sky)], {str(pets): {**options, "effects": "shop.addPet=read"}})
+    options = {"base_url": api.url, "prefix": "shop.", "operations": "getPet,addPet"}
+    chosen = chosen_tools([str(pets), str(sky)], {str(pets): {**options, "effects": "addPet=read"}})
     assert chosen.names[:2] == ("shop.addPet", "shop.getPet")
     assert chosen["shop.addPet"].effect == "read"
     assert chosen["shop.getPet"].run(id=1) == '{"ok":true}'

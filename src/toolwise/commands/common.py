@@ -29,7 +29,7 @@ _STATE_VARIABLE = "TOOLWISE_STATE"
 _COPIED = ("id", "key", "hash")  # columns
 _WIDE = 10_000  # characters of a line that a program reads
 
-TOOLS_HELP = "Python files with tools, and names of tools of the package, with commas between. A file is run."
+TOOLS_HELP = "Python files with tools (a file is run), OpenAPI descriptions, names of the package's; commas between."
 StateOption = Annotated[
     str,
     typer.Option(

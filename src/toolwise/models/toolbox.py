@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from toolwise.core.durable import sha256
 from toolwise.core.errors import BadInput
@@ -26,7 +26,8 @@ from toolwise.core.types import Tool
 from toolwise.models.base import LanguageModel
 from toolwise.tools.calculator import CALCULATOR
 from toolwise.tools.calendar import CALENDAR
-from toolwise.tools.load import load_tools
+from toolwise.tools.load import DESCRIPTIONS, load_tools
+from toolwise.tools.openapi import openapi_tools
 from toolwise.tools.registry import Registry
 
 Option = str | int | float | bool
@@ -102,9 +103,14 @@ def _made(source: str, options: Mapping[str, Option], model: ModelOf) -> tuple[l
     if source.endswith(".py"):
         _check_options(source, load_tools, options)
         return load_tools(Path(source)), f"file {sha256(Path(source))[:16]}"
+    if source.endswith(DESCRIPTIONS):
+        _check_options(source, openapi_tools, options)
+        tools = openapi_tools(source, **cast(Any, options))  # it looks at their types itself
+        return tools, f"file {sha256(Path(source))[:16]}"
     if source not in _MAKERS:
         near = get_close_matches(source, _MAKERS, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"the package brings {', '.join(_MAKERS)}, a file ends in .py."
+        brought = f"the package brings {', '.join(_MAKERS)}, a file ends in .py, .json or .yaml."
+        hint = f"did you mean {near[0]}?" if near else brought
         raise BadInput(f"There is no tool {quote(source)}; {hint}")
     maker = _MAKERS[source]
     _check_options(source, maker, options)

@@ -78,8 +78,8 @@ class Operation:
     keyed: bool
 
 
-def endpoints(description: Description, prefix: str, limits: Limits) -> Iterator[Endpoint]:
-    """Every operation of the document, in its order; `prefix` is put before the names. Raises BadInput."""
+def endpoints(description: Description, name_chars: int) -> Iterator[Endpoint]:
+    """Every operation of the document, in its order, with names of so many characters. Raises BadInput."""
     paths = description.root.get("paths", {})
     if not isinstance(paths, Mapping):
         raise BadInput("The description's paths are no object.")
@@ -91,8 +91,7 @@ def endpoints(description: Description, prefix: str, limits: Limits) -> Iterator
         for method in _METHODS:
             raw = item.get(method) if isinstance(item, Mapping) and not path.startswith("x-") else None
             if isinstance(raw, Mapping):
-                name = prefix + _name(raw.get("operationId"), method, path, limits.name_chars - len(prefix))
-                yield Endpoint(name, method, path, item, raw)
+                yield Endpoint(_name(raw.get("operationId"), method, path, name_chars), method, path, item, raw)
 
 
 def read_operation(

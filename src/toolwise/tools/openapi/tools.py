@@ -33,6 +33,8 @@ _SHOWN = 5  # refused operations, or names, that one message lists
 
 def openapi_tools(
     description: str | Path | Mapping[str, Any],
+    limits: Limits = LIMITS,
+    fetch: Fetch = safe_fetch,
     *,
     base_url: str | None = None,
     operations: str | Iterable[str] | None = None,
@@ -44,17 +46,15 @@ def openapi_tools(
     public: bool | None = None,
     own_network: bool = False,
     slashes: bool = False,
-    limits: Limits = LIMITS,
-    fetch: Fetch = safe_fetch,
 ) -> list[Tool]:
     """The tools of a description of OpenAPI 3.0 or 3.1: a file (`.json`, `.yaml`), or its value.
 
     base_url     where requests go; else the document's one public https server
-    operations   those that become tools, by tool name or as `GET /pets`; else all. `without`: all but these
+    operations   those that become tools, by their names or as `GET /pets`; else all. `without`: all but these
     auth         what is sent along: `Authorization: Bearer $TOKEN`, `?key: $KEY` for the query, with names of variables
                  of the environment; needs `base_url`
     effects      `search=read`: another effect than the method says, `read` or `write`
-    prefix       put before every name, as in `petstore.`
+    prefix       put before the name of every tool, as in `shop.`
     private      results hold private data
     public       what a tool is given leaves the house; else so unless base_url is an address of the own network
     own_network  the name in base_url may lead into the own network, or to an unusual port
@@ -63,17 +63,19 @@ def openapi_tools(
     Several names or pairs stand in one text with commas between (`auth`: `;`), or in a list or mapping. Raises BadInput
     that names what cannot be used: the document, or operations and why.
     """
+    _check_switches(private=private, public=public is not None and public, own_network=own_network, slashes=slashes)
+    if not _PREFIX.fullmatch(prefix := str(prefix)):
+        raise BadInput(f"The prefix {quote(prefix)} is none: use up to 32 letters, digits, _ . -, a letter first.")
     document = read_description(description, limits)
-    if not _PREFIX.fullmatch(prefix):
-        raise BadInput(f"The prefix {quote(prefix)} is none: use up to 32 letters, digits, _ . and -, a letter first.")
     server = server_of(document, base_url, own_network, limits)
     secrets = secrets_of(auth, server, given=base_url is not None)
-    all_ = list(endpoints(document, prefix, limits))
+    all_ = list(endpoints(document, limits.name_chars - len(prefix)))
     left_out = _found(without, all_)
     wanted = [each for each in (all_ if operations is None else _found(operations, all_)) if each not in left_out]
     declared = _effects(effects, wanted)
     _check_number(wanted, limits)
-    tools, refused = [], []
+    tools: list[Tool] = []
+    refused: list[str] = []
     for endpoint in wanted:
         try:
             operation = read_operation(endpoint, document, secrets.names, base_url is not None, limits)
@@ -82,7 +84,7 @@ def openapi_tools(
             continue
         effect = declared.get(endpoint.title, Effect.READ if operation.method in _LOOKS else Effect.WRITE)
         caller = _caller(operation, effect, server, secrets, slashes, limits, fetch)
-        tools.append(_tool(endpoint.name, caller, effect, private, server.away if public is None else public))
+        tools.append(_tool(prefix + endpoint.name, caller, effect, private, server.away if public is None else public))
     if refused:
         more = f" and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
         raise BadInput(
@@ -90,6 +92,12 @@ def openapi_tools(
             "leave them out (without), or choose others (operations)."
         )
     return tools
+
+
+def _check_switches(**switches: object) -> None:
+    for name, value in switches.items():
+        if not isinstance(value, bool):  # a command's option may be any text, and "no" would count as a yes
+            raise BadInput(f"Say true or false for {name}, not {quote(str(value))}.")
 
 
 def _caller(
