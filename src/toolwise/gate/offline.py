@@ -8,6 +8,7 @@ from __future__ import annotations
 from toolwise.core.clock import Clock, SystemClock
 from toolwise.gate.budget import Budgets, Cap
 from toolwise.gate.gate import Gate
+from toolwise.gate.isolate import Runs
 from toolwise.gate.policy import OFFLINE, CedarPolicy
 from toolwise.gate.state import open_state
 from toolwise.tools.registry import Registry
@@ -15,7 +16,7 @@ from toolwise.tools.registry import Registry
 _CLOCK = SystemClock()
 
 
-def offline_gate(registry: Registry, clock: Clock = _CLOCK) -> Gate:
+def offline_gate(registry: Registry, clock: Clock = _CLOCK, *, runner: Runs | None = None) -> Gate:
     """A gate under the policy that ships as `offline.cedar`."""
     policy, any_number = CedarPolicy.from_text(OFFLINE), Budgets(Cap())
-    return Gate(registry, policy, open_state(":memory:"), budgets=any_number, clock=clock)
+    return Gate(registry, policy, open_state(":memory:"), budgets=any_number, clock=clock, runner=runner)

@@ -18,12 +18,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from toolwise.core.clock import SystemClock
+from toolwise.core.limits import LIMITS
+from toolwise.gate.isolate import Runner, Runs
 from toolwise.gate.offline import offline_gate
 from toolwise.models.base import LanguageModel
 from toolwise.models.load import cpu_threads, describe_model, load_model
 from toolwise.teach.config import Settings
 from toolwise.teach.keep import keep, prices, thresholds
-from toolwise.teach.lessons import lessons
+from toolwise.teach.lessons import Lessons, lessons
 from toolwise.teach.pipeline import Pipeline
 from toolwise.teach.records import Augmented, Candidate, Passage
 from toolwise.teach.source import digest_of, in_shards, passages_of
@@ -134,8 +137,20 @@ def _scored(job: Job, waiting: Sequence[ShardInfo], workers: int) -> Iterator[Sh
 
 
 def _pipeline_of(job: Job) -> Pipeline:
-    model = load_model(job.model, device=job.device, dtype=job.dtype, threads=job.threads)
-    return make_pipeline(model, job.settings, job.run_id)
+    loaded: list[LanguageModel] = []
+    taught = lessons(job.settings, lambda: loaded[0])
+    runner = _Shared(Runner(taught.registry.values(), LIMITS, SystemClock()))  # its processes are copies of this one
+    loaded.append(load_model(job.model, device=job.device, dtype=job.dtype, threads=job.threads))
+    return _pipeline(loaded[0], taught, job.settings, job.run_id, runner)
+
+
+class _Shared:
+    """A runner for several gates, one after another: none of them closes it."""
+
+    def __init__(self, runner: Runner) -> None:
+        self.run = runner.run
+
+    def close(self) -> None: ...
 
 
 def _score_with(pipeline: Pipeline, job: Job, info: ShardInfo) -> ShardInfo:
@@ -156,8 +171,13 @@ def _score_shard(job: Job, info: ShardInfo) -> ShardInfo:
 
 def make_pipeline(model: LanguageModel, settings: Settings, run_id: str) -> Pipeline:
     """The pipeline over the tools of the settings and the offline policy."""
-    taught = lessons(settings, lambda: model)
-    gates = partial(offline_gate, taught.registry)
+    return _pipeline(model, lessons(settings, lambda: model), settings, run_id)
+
+
+def _pipeline(
+    model: LanguageModel, taught: Lessons, settings: Settings, run_id: str, runner: Runs | None = None
+) -> Pipeline:
+    gates = partial(offline_gate, taught.registry, runner=runner)
     return Pipeline(model, taught.registry, gates, settings, run_id=run_id, prompts=taught.prompts)
 
 
