@@ -68,9 +68,6 @@ def test_what_another_writer_makes_of_a_value_is_read_as_that_value(value: Any) 
             return True
 
     Quoting.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
-    Quoting.add_representer(
-        float, lambda dumper, number: dumper.represent_scalar("tag:yaml.org,2002:float", json.dumps(number))
-    )
     assert yaml_text.loads(yaml.dump(value, Dumper=Quoting, allow_unicode=True), LIMITS) == value
 
 

@@ -180,8 +180,8 @@ def test_the_operators_headers_are_sent_and_are_no_arguments(api: RecordingApi) 
 
 def test_no_argument_takes_the_place_of_what_the_operator_sends(api: RecordingApi) -> None:
     described = weather(parameters=[{"name": "X-Key", "in": "header", "schema": {}, "required": True}])
-    one(described, base_url=api.url, auth={"x-key": "$SHOP_TOKEN"}).run()
-    assert api.last.headers["x-key"] == CANARY
+    one(described, base_url=api.url, auth={"x-key": "$SHOP_TOKEN", "Accept": "text/$SHOP_TOKEN"}).run()
+    assert (api.last.headers["x-key"], api.last.headers["accept"]) == (CANARY, f"text/{CANARY}")
 
 
 @pytest.mark.parametrize(

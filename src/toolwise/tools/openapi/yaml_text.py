@@ -51,6 +51,9 @@ def _value(events: Iterable[Any], limits: Limits) -> Any:
         anchor = getattr(event, "anchor", None)
         match type(event).__name__:
             case "ScalarEvent":
+                jsonio.check_text(
+                    event.value, BadInput
+                )  # half a pair of escapes, which some builds of the parser let pass
                 building.add(event.value if building.wants_key else _scalar(event, limits), anchor, line)
             case "SequenceStartEvent":
                 building.open([], anchor, line)
