@@ -40,7 +40,7 @@ def load_model(name: str, *, device: str = "auto", dtype: str = "auto", threads:
     """
     if threads is not None:
         torch.set_num_threads(threads)
-    device, dtype = _placed(device, dtype)
+    device, dtype = placed(device, dtype)
     tokenizer, identity = describe_model(name, device=device, dtype=dtype)
     return HFModel(
         load_network(resolve(name), dtype=dtype).to(device),
@@ -56,7 +56,7 @@ def describe_model(name: str, *, device: str = "auto", dtype: str = "auto") -> t
     """A model's tokenizer and fingerprint, without loading its weights. Raises as `load_model` does."""
     source = resolve(name)
     tokenizer = load_tokenizer(source)
-    identity = [_weights_identity(source), _placed(device, dtype)[1], tokenizer.fingerprint]
+    identity = [weights_identity(source), placed(device, dtype)[1], tokenizer.fingerprint]
     return tokenizer, fingerprint(identity)
 
 
@@ -66,7 +66,7 @@ def load_tokenizer(source: Path | str) -> HFTokenizer:
 
     Raises ModelUnavailable.
     """
-    with _readable(source) as options:
+    with readable(source) as options:
         ends = getattr(transformers.AutoConfig.from_pretrained(str(source), **options), "eos_token_id", None)
         tokenizer = transformers.AutoTokenizer.from_pretrained(str(source), **options)
     return HFTokenizer(tokenizer, [ends] if isinstance(ends, int) else ends or (), notation_of(source))
@@ -77,7 +77,7 @@ def notation_of(source: Path | str) -> Notation:
 
     Raises ModelUnavailable.
     """
-    with _readable(source) as options:
+    with readable(source) as options:
         file = cached_file(str(source), NOTE, _raise_exceptions_for_missing_entries=False, **options)
     try:
         note = loads(Path(file).read_bytes()) if file else {}
@@ -88,7 +88,7 @@ def notation_of(source: Path | str) -> Notation:
 
 def load_network(source: Path | str, *, dtype: str = "float32") -> Any:
     """The causal LM of a model folder or a hub id, on the CPU, in evaluation mode. Raises ModelUnavailable."""
-    with _readable(source) as options:
+    with readable(source) as options:
         network = transformers.AutoModelForCausalLM.from_pretrained(str(source), dtype=getattr(torch, dtype), **options)
     return network.eval()
 
@@ -121,7 +121,8 @@ def quiet() -> Iterator[None]:
             log.enable_progress_bar()
 
 
-def _placed(device: str, dtype: str) -> tuple[str, str]:
+def placed(device: str, dtype: str) -> tuple[str, str]:
+    """Where a network goes and in what precision, `auto` being decided. Raises BadInput for an unknown dtype."""
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if dtype == "auto":
@@ -132,7 +133,7 @@ def _placed(device: str, dtype: str) -> tuple[str, str]:
 
 
 @contextmanager
-def _readable(source: Path | str) -> Iterator[dict[str, Any]]:
+def readable(source: Path | str) -> Iterator[dict[str, Any]]:
     """Options for `from_pretrained`, whose failures become ModelUnavailable."""
     try:
         with quiet():
@@ -144,14 +145,14 @@ def _readable(source: Path | str) -> Iterator[dict[str, Any]]:
         ) from error
 
 
-def _weights_identity(source: Path | str) -> str:
+def weights_identity(source: Path | str) -> str:
     """A digest of evenly spaced blocks of every weights file; training moves every block, so samples are enough.
 
     Raises ModelUnavailable for a folder without weights and for safetensors that are not whole: a run that begins with
     them would belong to a model that nobody has.
     """
     if not isinstance(source, Path):
-        with _readable(source) as options:
+        with readable(source) as options:
             config = transformers.AutoConfig.from_pretrained(source, **options)
         return f"{source}@{getattr(config, '_commit_hash', None)}"
     digest = hashlib.sha256((source / "config.json").read_bytes())
@@ -159,7 +160,7 @@ def _weights_identity(source: Path | str) -> str:
     if not safe and not others:
         raise ModelUnavailable(f"The folder {str(source)!r} holds no weights: it has no *.safetensors and no *.bin.")
     for file in safe:
-        with _readable(source), safe_open(file, framework="pt"):
+        with readable(source), safe_open(file, framework="pt"):
             pass  # opening checks the header against the size
     for file in safe + others:
         size = os.path.getsize(file)

@@ -51,7 +51,8 @@ def make_search(
             query: Names and other rare words help most.
             page: 2 shows the next passages, and so on.
         """
-        if not Words(index.language).terms(query[: limits.search_chars + 1]):
+        words, weights = Words(index.language), index.weights(query)
+        if not words.terms(query):
             raise InvalidArguments("there is no word in the query: write what to search for")
         last = limits.search_depth // hits
         if page > last:
@@ -61,7 +62,6 @@ def make_search(
             raise ToolFailed("nothing was found: no passage holds these words, so search with others")
         if not found:
             raise ToolFailed(f"there is no page {page} of this search: it found less than that")
-        weights, words = index.weights(query), Words(index.language)
         return " | ".join(_shown(hit, snippet(hit.text, weights, snippet_words, words)) for hit in found)
 
     return tool(name="Search", effect=Effect.READ, bounded=True)(search)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import MappingProxyType
 from typing import Any
 
@@ -41,17 +41,16 @@ class Words:
     def __init__(self, language: str, limits: Limits = LIMITS) -> None:
         """Raises BadInput for a language without a stemmer, or where the package is missing."""
         self._longest = limits.word_chars
-        self._stem = None if language == NONE else _stemmer(language).stemWord
+        self._stem: Callable[[str], str] = str if language == NONE else _stemmer(language).stemWord
+        # Endings of Spanish or French are told by their accents; in English only foreign names have any.
+        self._fold_first = language == "en"
 
     def term(self, word: str) -> str:
         """What a word of `WORD` is found by; empty for one too long to be searched for."""
         if len(word) > self._longest:
             return ""
-        folded = unicodedata.normalize("NFKC", word).casefold()
-        stem = folded if self._stem is None else self._stem(folded)
-        if stem.isascii():
-            return str(stem)
-        return unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFD", stem)))
+        plain = unicodedata.normalize("NFKC", word).casefold()
+        return self._stem(_folded(plain)) if self._fold_first else _folded(self._stem(plain))
 
     def spans(self, text: str) -> Iterator[tuple[str, int, int]]:
         """Each term with where its word stands in `text`."""
@@ -60,6 +59,13 @@ class Words:
     def terms(self, text: str) -> list[str]:
         """The terms of a text in their order, a repeated one repeatedly."""
         return [term for term, _, _ in self.spans(text) if term]
+
+
+def _folded(word: str) -> str:
+    """Without accents."""
+    if word.isascii():
+        return word
+    return unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFD", word)))
 
 
 def stemmer_version() -> str:
