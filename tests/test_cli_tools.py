@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Toolwise, invoke, refused
+from tiny_models import model_folder
 from toolwise.core import jsonio
 from toolwise.core.errors import BadInput
 from toolwise.core.toml import read_toml
@@ -127,3 +128,75 @@ def test_a_prompt_that_may_have_been_edited_is_not_written_over(mine: Path, tmp_
 def test_a_tool_with_bad_examples_is_refused_by_name(mine: Path, tmp_path: Path, toolwise: Toolwise) -> None:
     (tmp_path / "bad.py").write_text(INTEREST.replace("rate=5", "rate=five"), encoding="utf-8")
     refused(toolwise("tools", "draft", tmp_path / "bad.py"), "bad_input", "of Interest cannot be used")
+
+
+# try
+
+SETTINGS = """
+call_tokens = 6
+[tools.Interest]
+k = 2
+m = 1
+tau_s = 0
+tau_f = 1e-6
+[tools.Calendar]
+k = 1
+tau_s = 0
+proposers = ["lm_positions"]
+"""
+TEXTS = ["They borrowed 900 crowns at 5% for 2 years. Interest came to 90 crowns.", "Nothing was borrowed."]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return model_folder(tmp_path_factory.mktemp("model") / "tiny")
+
+
+@pytest.fixture
+def trying(mine: Path, tmp_path: Path, tiny: Path) -> list[object]:
+    """A dry run over two texts."""
+    corpus, settings = tmp_path / "texts.jsonl", tmp_path / "own.toml"
+    rows = [{"id": f"d{i}", "text": text, "date": "2020-01-02"} for i, text in enumerate(TEXTS)]
+    corpus.write_text("".join(jsonio.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    settings.write_text(SETTINGS)
+    tools = f"{mine},Calendar"
+    return ["tools", "try", corpus, "--tools", tools, "--settings", settings, "--model", tiny, "--preset", "paper"]
+
+
+def test_a_dry_run_shows_texts_proposals_and_time_and_writes_nothing(trying: list[object], tmp_path: Path) -> None:
+    before = {file for file in tmp_path.rglob("*") if "__pycache__" not in file.parts}
+    shown = " ".join(invoke(*trying).split())
+    assert "d0, 2020-01-02" in shown
+    assert "[Calendar() ->" in shown
+    assert "The corpus has about 2" in shown
+    assert {file for file in tmp_path.rglob("*") if "__pycache__" not in file.parts} == before
+
+
+def test_a_dry_run_for_scripts_is_strict_json(trying: list[object]) -> None:
+    found = jsonio.loads(invoke(*trying, "--documents", 1, "--json").strip())
+    assert [one["passage"]["document"] for one in found["passages"]] == ["d0"]
+    assert [tool["report"]["name"] for tool in found["tools"]] == ["Interest", "Calendar"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (["--tools", "Interst"], "bad_input", "no tool"),
+        (["--documents", 0], "bad_input", "--documents"),
+        (["--passages", 0], "bad_input", "--passages"),
+        (["--model", "smolm2-135m"], "model_unavailable", "did you mean smollm2-135m"),
+        (["--preset", "large"], "bad_input", "use one of paper, small"),
+        (["--option", "Calendar.zone=Oslo"], "bad_input", "takes none"),
+    ],
+)
+def test_a_dry_run_that_cannot_be_meant_is_refused(
+    options: list[object], code: str, words: str, trying: list[object], toolwise: Toolwise
+) -> None:
+    refused(toolwise(*trying, *options), code, words)
+
+
+def test_a_dry_run_with_an_unedited_prompt_is_refused(trying: list[object], tmp_path: Path, toolwise: Toolwise) -> None:
+    out = tmp_path / "prompts.toml"
+    invoke("tools", "draft", tmp_path / "bare.py", "--out", out)
+    options = ("--tools", tmp_path / "bare.py", "--settings", out)
+    refused(toolwise(*trying, *options), "bad_input", "still the drafted line")

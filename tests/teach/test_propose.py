@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolwise.core.errors import BadInput
+from toolwise.core.types import Effect
 from toolwise.models.scripted import ScriptedModel
 from toolwise.notation.inline import Notation, read_arguments
 from toolwise.teach.config import load_settings
@@ -18,10 +19,12 @@ from toolwise.teach.expressions import EnumerateProposer, _running_sums, _writte
 from toolwise.teach.prepare import prepare
 from toolwise.teach.prompts import CALCULATOR as PROMPT
 from toolwise.teach.prompts import CALENDAR as CALENDAR_PROMPT
+from toolwise.teach.prompts import Prompt
 from toolwise.teach.propose import LMProposer
 from toolwise.teach.records import Passage
 from toolwise.tools.calculator import CALCULATOR
 from toolwise.tools.calendar import CALENDAR
+from toolwise.tools.registry import tool
 
 TEXT = "Two hats cost 21 each, so both cost 42 crowns."
 
@@ -132,6 +135,24 @@ def test_a_call_that_was_sampled_at_one_position_is_tried_at_the_likeliest_other
 def test_what_is_no_call_is_tried_nowhere_else():
     (found,) = propose(caller("2 * 21]"), tau_s=0.0, spread=6)
     assert found.reason == "unparsable"
+
+
+@pytest.mark.parametrize(("written", "tries"), [("Add(a=2, b=21)", 6), ("Add(a=2)", 1), ('Add(a=2, b="x")', 1)])
+def test_a_call_whose_arguments_do_not_fit_is_tried_nowhere_else(written, tries):
+    @tool(effect=Effect.PURE)
+    def Add(a: int, b: int) -> int:
+        return a + b
+
+    own = (
+        settings_with()
+        .tools["Calculator"]
+        .model_copy(update={"k": 1, "m": 1, "tau_f": 0.001, "tau_s": 0.0, "spread": 6})
+    )
+    settings = settings_with().model_copy(update={"tools": {"Add": own}})
+    model = caller(f"{written}]")
+    (prepared,) = prepare([Passage("p", "p", 0, TEXT)], model)
+    prompt = Prompt("Add", "Add.", (), "", "")
+    assert len(LMProposer(model, Add, prompt, settings).propose(prepared)) == tries
 
 
 def test_for_a_tool_without_arguments_the_model_says_only_where():

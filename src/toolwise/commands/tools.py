@@ -9,8 +9,24 @@ from typing import Annotated, Any
 
 import typer
 
-from toolwise.commands.common import JsonOption, ToolOptionsOption, examples, print_json, say, show, table, tool_names
+from toolwise.commands.common import (
+    DEFAULT_MODEL,
+    JsonOption,
+    ModelOption,
+    PresetOption,
+    SettingsOption,
+    TaughtOption,
+    ToolOptionsOption,
+    examples,
+    print_json,
+    say,
+    show,
+    table,
+    tool_names,
+)
+from toolwise.console import progress_bar, screen
 from toolwise.core.errors import BadInput, ToolwiseError
+from toolwise.core.limits import LIMITS
 from toolwise.core.types import Tool
 
 app = typer.Typer(help="Tools to teach: the package's, and your own.", no_args_is_help=True)
@@ -84,6 +100,51 @@ def draft(
     write_output(out, written)
     begun = [prompt.tool for prompt in prompts if any(example.startswith(TO_EDIT) for example in prompt.examples)]
     say(f"{out}: write your own examples for {', '.join(begun)} first." if begun else f"{out}: ready for --settings.")
+
+
+@app.command(
+    "try",
+    epilog=examples(
+        "toolwise tools try texts.jsonl --tools mine.py",
+        "toolwise tools try texts.jsonl --tools mine.py --settings prompts.toml --documents 10 --json",
+    ),
+)
+def try_(
+    corpus: Annotated[Path, typer.Argument(help="Plain texts, as annotate takes them.")],
+    tools: TaughtOption = None,
+    option: ToolOptionsOption = None,
+    documents: Annotated[int, typer.Option(min=1, help="How many to try, from the first on.")] = 5,
+    passages: Annotated[int, typer.Option(min=1, help="How many of each document.")] = 1,
+    model: ModelOption = DEFAULT_MODEL,
+    preset: PresetOption = "small",
+    settings: SettingsOption = None,
+    threads: Annotated[int | None, typer.Option(min=1, max=LIMITS.threads, help="CPU threads; default: all.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """A dry run before a long one: what is proposed in a few texts, what becomes of it, and how long all would take.
+
+    Nothing is written. Every proposal is shown at its place with its result, its losses and its reason.
+    """
+    from toolwise.models.load import load_model
+    from toolwise.models.toolbox import parse_options
+    from toolwise.teach.config import load_settings
+    from toolwise.teach.trial import render_trial, to_json, try_tools
+
+    wanted = load_settings(preset, tool_names(tools), settings, parse_options(option or ()))
+    with progress_bar() as bar:
+        task = bar.add_task("try", total=None)
+        trial = try_tools(
+            corpus,
+            lambda: load_model(model, threads=threads),
+            wanted,
+            documents=documents,
+            each=passages,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    if as_json:
+        print_json(to_json(trial))
+    else:
+        screen().print(render_trial(trial))
 
 
 @dataclass(frozen=True, slots=True)

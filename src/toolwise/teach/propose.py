@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from toolwise.core.errors import BadInput, InvalidArguments, MalformedCall
+from toolwise.core.errors import BadInput, InvalidArguments, MalformedCall, ToolwiseError
+from toolwise.core.schema import Validator
 from toolwise.core.types import Tool
 from toolwise.models.base import Branch, Context, LanguageModel, Sampling, marker_id
 from toolwise.notation.inline import PLAIN, Notation, read_arguments, read_body, scan, write_body
@@ -57,6 +58,7 @@ class LMProposer:
         self._own: ToolSettings = settings.tools[tool.name]
         self._notation = notation
         self._marker = marker_id(model.tokenizer, notation)
+        self._validator = Validator(tool.parameters)
         self._begun = f"{tool.name}(" if self._own.named else ""  # what is written for the model
         self._sampling = Sampling(
             self._own.m,
@@ -88,7 +90,7 @@ class LMProposer:
 
     def _spread(self, prepared: Prepared, probs: Sequence[float], sampled: Sequence[Candidate]) -> list[Candidate]:
         """The calls that were sampled, at the likeliest positions at which they were not."""
-        bodies = dict.fromkeys(row.body for row in sampled if row.reason is None)
+        bodies = dict.fromkeys(row.body for row in sampled if row.reason is None and self._fits(row.body))
         known = {(row.position, row.body) for row in sampled}
         return [
             new_candidate(prepared, self._tool.name, position, body, "spread", probs[position], None)
@@ -96,6 +98,14 @@ class LMProposer:
             for body in bodies
             if (position, body) not in known
         ]
+
+    def _fits(self, body: str) -> bool:
+        """Whether the tool could take the arguments: what it refuses in one place it refuses in all."""
+        try:
+            self._validator.validate(read_arguments(read_body(body, self._notation)[1], self._tool, self._notation))
+        except ToolwiseError:
+            return False
+        return True
 
     def _likeliest(self, prepared: Prepared, probs: Sequence[float], count: int) -> list[int]:
         """At most so many positions whose marker probability is above tau_s, in order; ties to the earlier one."""

@@ -1,0 +1,145 @@
+"""The pipeline over a few passages, in this process: what a run would propose and keep, and how long it would take.
+
+The passages go through as one shard, so every figure is one that a run would have come to, but for thresholds: measured
+over so few calls they say little, and the report says so.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any
+
+from toolwise.core.clock import Clock, SystemClock
+from toolwise.core.errors import BadInput
+from toolwise.core.limits import LIMITS
+from toolwise.documents import read_documents
+from toolwise.gate.offline import offline_gate
+from toolwise.models.base import LanguageModel
+from toolwise.notation.segments import Tokenizer
+from toolwise.teach.config import Settings
+from toolwise.teach.keep import keep, prices, thresholds
+from toolwise.teach.lessons import lessons
+from toolwise.teach.pipeline import Pipeline
+from toolwise.teach.records import Candidate, Passage
+from toolwise.teach.report.summary import Places, plain_json, tool_report
+from toolwise.teach.report.tally import Tally
+from toolwise.teach.source import is_run, passages_of
+from toolwise.teach.trial.hints import hints
+from toolwise.teach.trial.values import Failure, Kept, ToolTrial, Trial, TriedPassage
+
+TAUS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)  # nats: thresholds that are compared
+_CLOCK = SystemClock()
+_ERROR = re.compile(r"Error \((\w+)\): (.*)", re.DOTALL)
+
+
+def try_tools(
+    corpus: Path,
+    model: Callable[[], LanguageModel],
+    settings: Settings,
+    *,
+    documents: int = 5,
+    each: int = 1,
+    best: int = 5,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    clock: Clock = _CLOCK,
+) -> Trial:
+    """Try the tools of the settings on the first `each` passages of the first `documents` documents.
+
+    `model` is loaded behind the tools, whose mistakes are said at once. Raises BadInput, ModelUnavailable.
+    """
+    lessons(settings)
+    network = model()
+    taught = lessons(settings, lambda: network)
+    chosen = list(_first(passages_of(corpus, network.tokenizer, settings.passage_tokens, documents), each))
+    if not chosen:
+        raise BadInput(f"The first {documents} documents of {str(corpus)!r} hold no text to try; give another corpus.")
+    size, counted = _size(corpus, chosen, settings, network.tokenizer)
+    gates = partial(offline_gate, taught.registry)
+    pipeline = Pipeline(network, taught.registry, gates, settings, run_id="try", prompts=taught.prompts)
+    started = clock.monotonic()
+    scored = pipeline.annotate(chosen, progress=progress)
+    seconds = clock.monotonic() - started
+    price = prices(settings, {name: tool.cost for name, tool in taught.registry.items()})
+    found = thresholds({name: own.tau_f for name, own in settings.tools.items()}, scored)
+    rows = keep(scored, found, price)
+    tools = (_tool(name, settings, rows, scored, price, found[name], chosen, best) for name in settings.tools)
+    return Trial(
+        tuple(TriedPassage(passage, _by_place(r for r in rows if r.passage == passage.id)) for passage in chosen),
+        tuple(replace(tool, hints=hints(tool, settings, taught, network.tokenizer)) for tool in tools),
+        seconds,
+        size,
+        counted,
+    )
+
+
+def to_json(trial: Trial) -> dict[str, Any]:
+    """The trial as JSON values."""
+    known: dict[str, Any] = plain_json(asdict(trial))
+    return {**known, "seconds_per_passage": trial.seconds_per_passage, "estimate": trial.estimate}
+
+
+def _first(passages: Iterable[Passage], each: int) -> Iterator[Passage]:
+    for _, of_one in groupby(passages, lambda passage: passage.document):
+        yield from islice(of_one, each)
+
+
+def _size(corpus: Path, tried: Sequence[Passage], settings: Settings, tokenizer: Tokenizer) -> tuple[int, bool]:
+    """About how many passages the corpus has, and whether it was read to its end."""
+    if is_run(corpus):
+        return sum(1 for _ in passages_of(corpus, tokenizer, settings.passage_tokens, None)), True
+    tokens = sum(len(tokenizer.encode(passage.text)) for passage in tried)
+    characters = settings.passage_tokens * sum(len(passage.text) for passage in tried) / max(1, tokens)
+    most = LIMITS.counted_documents
+    lengths = [len(document.text) for document in read_documents(corpus, limit=most + 1)]
+    return sum(math.ceil(length / characters) for length in lengths[:most]), len(lengths) <= most
+
+
+def _tool(
+    name: str,
+    settings: Settings,
+    rows: Sequence[Candidate],
+    scored: Sequence[Candidate],
+    price: Mapping[str, float],
+    tau: float,
+    passages: Sequence[Passage],
+    best: int,
+) -> ToolTrial:
+    tally = Tally(tau)
+    own = [row for row in rows if row.tool == name]
+    for row in own:
+        tally.add(row)
+    places = Places(passages, tally.shown(best))
+    report = tool_report(name, settings.tools[name], tally, len(passages), places, best, frequent=3)
+    return ToolTrial(report, _failures(own), tuple(_kept(name, tau, scored, price) for tau in TAUS))
+
+
+def _failures(rows: Iterable[Candidate]) -> tuple[Failure, ...]:
+    """The errors of calls that failed, the most frequent first."""
+    said: dict[str, list[str]] = {}
+    for row in rows:
+        error = _ERROR.match(row.result or "") if row.reason == "tool_error" else None
+        if error:
+            said.setdefault(error[1], []).append(error[2])
+    counted = [Failure(code, len(texts), Counter(texts).most_common(1)[0][0]) for code, texts in said.items()]
+    return tuple(sorted(counted, key=lambda failure: -failure.count))
+
+
+def _kept(name: str, tau: float, scored: Sequence[Candidate], price: Mapping[str, float]) -> Kept:
+    own = [row for row in scored if row.tool == name]
+    passing = sum(row.control_gain is not None and row.control_gain >= tau for row in own)
+    return Kept(tau, sum(row.reason is None for row in keep(own, {name: tau}, price)), passing)
+
+
+def _by_place(rows: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    return tuple(sorted(rows, key=lambda row: (row.offset, row.tool, -_known(row.gain), row.body)))
+
+
+def _known(gain: float | None) -> float:
+    return -math.inf if gain is None else gain
