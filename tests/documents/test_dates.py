@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from toolwise.documents.dates import date_in_url, partial_date
+from toolwise.documents.dates import date_in_head, date_in_title, date_in_url, partial_date
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,45 @@ def test_what_is_no_certain_date_is_none(value: object) -> None:
 )
 def test_a_date_is_found_in_an_address(url: str, expected: str | None) -> None:
     assert date_in_url(url) == expected
+
+
+@pytest.mark.parametrize(
+    ("title", "expected"),
+    [
+        ("October 10 - births", "--10-10"),
+        ("Oct. 10th", "--10-10"),
+        ("Minutes - 30 January 2023", "2023-01-30"),
+        ("Minutes: January 30, 2023", "2023-01-30"),
+        ("29 February", "--02-29"),
+        ("January 2023", "2023-01"),
+        ("2023-01-30 – Minutes", "2023-01-30"),
+        ("September 11 attacks", None),  # the subject, not the day
+        ("May 1968 events in France", None),
+        ("May", None),
+        ("30 February 2023", None),
+        ("January 30, 2023 - February 2, 2023", None),
+        ("", None),
+    ],
+)
+def test_a_date_is_found_in_a_title_that_consists_of_it(title: str, expected: str | None) -> None:
+    assert date_in_title(title) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("January 30, 2023\n\nThe council met.", "2023-01-30"),
+        ("Minutes - 30 January 2023\nThe council met.", "2023-01-30"),
+        ("OSLO, Jan. 30, 2023 (NTB) - The council met.", "2023-01-30"),
+        ("30 January 2023 — The council met.", "2023-01-30"),
+        ("(January 30, 2023) -- The council met.", "2023-01-30"),
+        ("On July 4, 1776, the colonies declared something.", None),  # what the text speaks of
+        ("July 4, 1776, was a Thursday - so they say.", None),
+        ("October 10\nMany were born.", None),  # no year: a day of every year
+        ("January 30, 2023 was cold.", None),
+        ("The council met.\nJanuary 30, 2023", None),
+        ("", None),
+    ],
+)
+def test_a_date_is_found_in_the_head_of_a_text_and_not_in_its_sentences(text: str, expected: str | None) -> None:
+    assert date_in_head(text) == expected

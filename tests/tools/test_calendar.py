@@ -31,6 +31,8 @@ def test_the_tool_reads_takes_no_arguments_and_asks_for_its_context():
         ("2023-01", "It is January 2023."),
         ("1790", "The year is 1790."),
         ("0790", "The year is 790."),
+        ("--01-30", "Today is January 30."),
+        ("--02-29", "Today is February 29."),
     ],
 )
 def test_a_date_is_told_as_far_as_it_is_known(today, sentence):
@@ -41,7 +43,7 @@ def test_a_date_is_told_as_far_as_it_is_known(today, sentence):
     "today",
     [
         *("", "today", "20230130", "2023-1-1", "2023-W05", "２０２３", "2023-01-30T00:00", "2023-01-30\n"),
-        *("2023-02-30", "2023-13", "2023-00", "2023-01-00", "0000"),
+        *("2023-02-30", "2023-13", "2023-00", "2023-01-00", "0000", "--02-30", "--13-01"),
     ],
 )
 def test_what_is_no_date_fails(today):

@@ -30,7 +30,7 @@ from toolwise.core.errors import BadInput, ToolwiseError
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Document
 from toolwise.documents.arrow import arrow
-from toolwise.documents.dates import date_in_url, partial_date
+from toolwise.documents.dates import date_in_head, date_in_title, date_in_url, partial_date
 
 _BOM = b"\xef\xbb\xbf"
 _FIELDS = ("text", "id", "date", "url", "language")
@@ -48,7 +48,8 @@ def read_documents(path: str | Path, *, limit: int | None = None, limits: Limits
     """The documents of a file or a folder, the first `limit` of them.
 
     A document without an id is called after its file and line, `corpus-000012`. Its date is the `date` field, or
-    else one in the `url`, as a partial ISO date; a `date` that cannot be read as one stays in the metadata.
+    else one in the `url`, the `title` or the text's head, as a partial ISO date (`documents.dates`); a `date` that is
+    none stays in the metadata.
 
     Raises BadInput, with file and line, for what is missing, empty, not UTF-8, not JSON, without a `text` field, larger
     than `limits.document_bytes`, with NUL characters in it, or called like another document.
@@ -225,10 +226,14 @@ def _document(found: Found, limits: Limits) -> Document:
     metadata = {name: value for name, value in fields.items() if name not in _FIELDS}
     if date is None and fields.get("date") is not None:
         metadata["date"] = fields["date"]
+    title = fields.get("title")
     return Document(
         id=named["id"],
         text=fields["text"],
-        date=date or date_in_url(fields.get("url") or ""),
+        date=date
+        or date_in_url(fields.get("url") or "")
+        or (date_in_title(title) if isinstance(title, str) else None)
+        or date_in_head(fields["text"]),
         url=fields.get("url"),
         language=fields.get("language"),
         metadata=metadata,

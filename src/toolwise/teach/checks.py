@@ -49,7 +49,8 @@ def repeat(passage: Passage, candidate: Candidate, executor: Executor) -> str | 
 def not_older(passage: Passage, candidate: Candidate, executor: Executor) -> str | None:
     """The newest year of the result against the document's."""
     years = [int(year) for year in _YEAR.findall(candidate.result or "")]
-    return "outdated" if years and passage.date and max(years) < int(passage.date[:4]) else None
+    written = passage.date[:4] if passage.date else ""
+    return "outdated" if years and written.isdecimal() and max(years) < int(written) else None
 
 
 def second_source(other: str, registry: Registry, notation: Notation = PLAIN) -> Check:
