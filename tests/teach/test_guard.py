@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from toolwise.teach.guard import looks_ahead, repeats
+from toolwise.teach.guard import copies, looks_ahead, repeats
 
 TEXT = "3 crates of 14 bottles, so 42 in all, or 25% of 168; 14 more."
 TOWN = "The museum of the town is located in Bergen, a port; it shows photolithography."
@@ -18,7 +18,7 @@ class Common:
     begin: tuple[int, ...] = ()
     control: frozenset[int] = frozenset()
     end: frozenset[int] = frozenset()
-    words = frozenset("the museum of town is located in a port it shows where".split())
+    words = frozenset(["the", "museum", "of", "town", "is", "located", "in", "a", "port", "it", "shows", "where"])
 
     def encode(self, text: str) -> tuple[int, ...]:
         return (0,) if text.strip().casefold() in self.words else (0, 1)
@@ -93,3 +93,27 @@ def test_what_an_earlier_call_gave_is_known():
 )
 def test_a_result_that_gives_back_an_argument_repeats_it(result, arguments, expected):
     assert repeats(result, arguments) is expected
+
+
+WORDS = "Oslo is the capital of Norway and lies at the end of a long fjord with many islands. It was founded long ago."
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ("Oslo: it lies at the end of a long fjord.", True),
+        ("Oslo: IT LIES, at the end; of a long fjord!", True),
+        ("Oslo: it lies at the head of a long fjord.", False),
+        ("Oslo is the capital of Norway", False),  # what stands before the call
+        ("founded long ago", False),
+        ("", False),
+    ],
+)
+def test_a_result_with_the_very_words_that_follow_copies_the_text(result, expected):
+    assert copies(result, WORDS, WORDS.index(" and lies"), 6) is expected
+
+
+def test_only_the_words_that_follow_soon_are_looked_at():
+    far = f"{'word ' * 50}the end of a long fjord with many islands"
+    assert not copies("the end of a long fjord with many islands", far, 0, 6)
+    assert copies("the end of a long fjord with many islands", far, far.index("the end"), 6)

@@ -47,6 +47,7 @@ class ToolSettings(_Frozen):
     wording: Literal["notation", "plain"] = "notation"  # how z says a call while scoring: as written, or in words
     look_ahead_guard: bool = False  # drop calls that use what the text names only later, or give back an argument
 
+    copied_words: Annotated[int, Field(ge=0)] = 0  # drop a result with so many of the next words in a row; 0: none
     checks: tuple[Literal["repeat", "second_source", "not_older"], ...] = ()  # what a result must stand up to besides
     second_source: str = ""  # the tool that is asked the same, for the check second_source
     cost: Annotated[float, Field(ge=0)] | None = None  # of one call; default: what the tool declares

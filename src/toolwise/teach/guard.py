@@ -1,8 +1,9 @@
 """Calls that would teach a model to know the answer before it asked: they look ahead in the text, or say it again.
 
 A call stands before what it helps to predict, so its arguments may hold only what the text has said before it. An
-argument with a number or a rare word that the text names only behind the call was read off the answer. And a result
-that merely repeats an argument explains nothing.
+argument with a number or a rare word that the text names only behind the call was read off the answer. A result that
+merely repeats an argument explains nothing, and one that has the following words verbatim comes from the text itself
+(its page is in the index): it lowers the loss like nothing else, and no call at run time will ever give so much.
 
 A word is rare when the tokenizer needs more than one token for it, or when it has a capital letter: names, terms,
 foreign words. Common words (`located`, `people`) are what questions are made of, wherever the text has them too.
@@ -15,12 +16,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 from toolwise.notation.segments import Tokenizer
 from toolwise.teach.corpus.numbers import Number, numbers
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
+_ANY_WORD = re.compile(r"\w+")
 _PRODUCT = re.compile(r"(?<=[0-9])x(?=[0-9])")  # 3x14 is one word in prose, and a product in a call
 
 
@@ -46,6 +49,18 @@ def stands_on(arguments: Any, before: str, given: str, tokenizer: Tokenizer) -> 
 def repeats(result: str, arguments: Any) -> bool:
     """Whether the result is one of the arguments, but for case, spaces and the mark at its end."""
     return _folded(result) in {_folded(text) for text in _texts(arguments)}
+
+
+def copies(result: str, text: str, offset: int, words: int) -> bool:
+    """Whether the result has `words` words in a row of those that stand behind the call, within twice that distance."""
+    ahead = _folded_words(text[offset:], 3 * words)
+    said = _folded_words(result)
+    runs = {tuple(said[i : i + words]) for i in range(len(said) - words + 1)}
+    return any(tuple(ahead[i : i + words]) in runs for i in range(len(ahead) - words + 1))
+
+
+def _folded_words(text: str, most: int | None = None) -> list[str]:
+    return [match[0].casefold() for match in islice(_ANY_WORD.finditer(text), most)]
 
 
 def _number_ahead(said: str, text: str, offset: int, known: str) -> bool:

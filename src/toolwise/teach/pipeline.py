@@ -20,7 +20,7 @@ from toolwise.teach.config import Settings, ToolSettings
 from toolwise.teach.corpus.rules import Rule, rule_named
 from toolwise.teach.execute import Executor
 from toolwise.teach.expressions import EnumerateProposer
-from toolwise.teach.guard import looks_ahead, repeats, stands_on
+from toolwise.teach.guard import copies, looks_ahead, repeats, stands_on
 from toolwise.teach.prepare import Prepared, prepare
 from toolwise.teach.prompts import PROMPTS, Prompt
 from toolwise.teach.propose import LMProposer, Proposer
@@ -96,7 +96,7 @@ class Pipeline:
             return [_not_tried(passage, name, "no_position")]
         proposed = [self._guarded(stages, passage, c) if c.reason is None else c for c in proposed]
         executed = executor.execute(passage, proposed)
-        return [self._told(stages, c) if c.reason is None else c for c in executed]
+        return [self._told(stages, passage, c) if c.reason is None else c for c in executed]
 
     def _guarded(self, stages: _Stages, passage: Passage, candidate: Candidate) -> Candidate:
         """Drop a call that was read off the text behind it; of another, say whether it stands on an earlier call."""
@@ -109,10 +109,14 @@ class Pipeline:
             return replace(candidate, reason="look_ahead")
         return replace(candidate, stands_on=stands_on(arguments, passage.text[: candidate.offset], given, tokenizer))
 
-    def _told(self, stages: _Stages, candidate: Candidate) -> Candidate:
-        """Drop a call that gives back what it was given."""
-        same = stages.settings.look_ahead_guard and repeats(candidate.result or "", self._arguments(stages, candidate))
-        return replace(candidate, reason="repeats_argument") if same else candidate
+    def _told(self, stages: _Stages, passage: Passage, candidate: Candidate) -> Candidate:
+        """Drop a call that gives back what it was given, and one that gives the very words that follow."""
+        own, result = stages.settings, candidate.result or ""
+        if own.look_ahead_guard and repeats(result, self._arguments(stages, candidate)):
+            return replace(candidate, reason="repeats_argument")
+        if own.copied_words and copies(result, passage.text, candidate.offset, own.copied_words):
+            return replace(candidate, reason="copies_text")
+        return candidate
 
     def _checked(self, stages: _Stages, passage: Passage, candidate: Candidate, executor: Executor) -> Candidate:
         """Drop a call that may be kept, but whose result does not stand up to a check of its truth."""

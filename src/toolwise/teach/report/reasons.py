@@ -26,6 +26,7 @@ STAGES: Mapping[str, Mapping[str, str]] = {
         "duplicate": "The same call was proposed at the same place already.",
         "tool_error": "The tool refused the call or could not answer it; a division by zero, for example.",
         "repeats_argument": "The result says what the call was given, so the call adds nothing.",
+        "copies_text": "The result has the very words that follow, many in a row: it comes from the text itself.",
     },
     "scored": {
         "no_continuation": "The text ends at this place, so there are no words to predict.",
