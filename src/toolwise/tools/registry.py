@@ -44,6 +44,7 @@ def tool(
     private: bool = False,
     public: bool = False,
     resource: str = "",
+    examples: Iterable[str] = (),
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -52,12 +53,13 @@ def tool(
     name: str | None = None,
     effect: Effect = Effect.WRITE,
     bounded: bool = False,
+    examples: Iterable[str] = (),
     **declared: Any,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a tool of a typed function: `@tool`, or `@tool(effect=Effect.READ, bounded=True)`.
 
-    What else can be declared (`seconds`, `idempotent`, `keyed`, `cost`, `trusted`, `private`, `public`, `resource`) is
-    explained at `Tool`.
+    What else can be declared (`seconds`, `idempotent`, `keyed`, `cost`, `trusted`, `private`, `public`, `resource`,
+    `examples`) is explained at `Tool`.
 
     Name, description and schema are the function's own. Without a word on its effect a tool counts as `write`: the
     gate then asks for leave, writes its intent down first and never repeats it blindly. The mistake of calling a
@@ -76,6 +78,7 @@ def tool(
             run=_runner(function, described),
             bounded=bounded,
             context_parameter=described.context_parameter,
+            examples=tuple(examples),
             **declared,
         )
 
