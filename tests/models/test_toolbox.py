@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from toolwise.core.errors import BadInput
+from toolwise.core.errors import BadInput, ModelUnavailable
 from toolwise.models import toolbox as module
 from toolwise.models.toolbox import package_tools, parse_options, toolbox
 from toolwise.tools.calculator import CALCULATOR
 from toolwise.tools.calendar import CALENDAR
+from toolwise.tools.index import build_index
 
 FILE = """
 from toolwise import Effect, tool
@@ -108,6 +109,34 @@ def test_what_stands_behind_a_tool_changes_with_its_file(tmp_path: Path) -> None
     assert toolbox([file(tmp_path, "moved.py")]).identity == before
     file(tmp_path, content=FILE.replace("2 * number", "3 * number"))
     assert toolbox([mine]).identity != before
+
+
+def index_of(folder: Path, text: str) -> str:
+    (folder / "texts.txt").write_text(text)
+    build_index([folder / "texts.txt"], folder / "index")
+    return str(folder / "index")
+
+
+def test_search_finds_in_the_index_of_its_option(tmp_path: Path) -> None:
+    box = toolbox(["Search"], {"Search": {"index": index_of(tmp_path, "Herring in barrels."), "hits": 1}})
+    assert box.registry["Search"].run(query="herring") == "Herring in barrels."
+    assert box.identity["Search"].startswith("bm25 ")
+    more = toolbox(["Search"], {"Search": {"index": str(tmp_path / "index"), "hits": 3}})
+    assert more.identity != box.identity
+
+
+def test_an_index_that_is_not_there_is_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLWISE_CACHE", str(tmp_path))
+    with pytest.raises(ModelUnavailable, match="run `toolwise pull wiki-vital` first"):
+        toolbox(["Search"])
+    refused("holds no index; make one with", "Search", Search={"index": str(tmp_path)})
+    made = index_of(tmp_path, "Herring.")
+    refused("Search shows 1 to 20 hits", "Search", Search={"index": made, "hits": "many"})
+    refused("Search shows 1 to 20 hits", "Search", Search={"index": made, "hits": True})
+    with pytest.raises(ModelUnavailable, match="no model or folder"):
+        toolbox(["Search"], {"Search": {"index": made, "encoder": "nothing of this name"}})
 
 
 # Options

@@ -16,6 +16,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,11 +25,13 @@ from toolwise.core.errors import BadInput
 from toolwise.core.jsonio import quote
 from toolwise.core.types import Tool
 from toolwise.models.base import LanguageModel
+from toolwise.models.texts import open_index
 from toolwise.tools.calculator import CALCULATOR
 from toolwise.tools.calendar import CALENDAR
 from toolwise.tools.load import DESCRIPTIONS, load_tools
 from toolwise.tools.openapi import openapi_tools
 from toolwise.tools.registry import Registry
+from toolwise.tools.search import Reranker, make_search
 
 Option = str | int | float | bool
 #: By the name of a tool or a file: `{"Search": {"index": "wiki-vital"}}`.
@@ -138,4 +141,19 @@ def _calendar(model: ModelOf) -> tuple[Tool, str]:
     return CALENDAR, ""
 
 
-_MAKERS: Mapping[str, Callable[..., tuple[Tool, str]]] = {"Calculator": _calculator, "Calendar": _calendar}
+def _search(
+    model: ModelOf, *, index: str = "wiki-vital", hits: int = 2, snippet_words: int = 32, encoder: str = ""
+) -> tuple[Tool, str]:
+    opened = open_index(str(index))
+    rerank: Reranker | None = None
+    if encoder:  # torch is loaded for those who ask for it
+        rerank = import_module("toolwise.models.encoder").load_encoder(str(encoder))
+    behind = [opened.identity, f"{hits} hits of {snippet_words} words", *([rerank.identity] if rerank else [])]
+    return make_search(opened, hits=hits, snippet_words=snippet_words, rerank=rerank), ", ".join(behind)
+
+
+_MAKERS: Mapping[str, Callable[..., tuple[Tool, str]]] = {
+    "Calculator": _calculator,
+    "Calendar": _calendar,
+    "Search": _search,
+}

@@ -38,7 +38,9 @@ def make_search(
     With `rerank` the first `limits.reranked` passages of a ranking are put into the order of its scores. Raises
     BadInput for sizes that are no sizes.
     """
-    if not (1 <= hits <= limits.search_hits and 1 <= snippet_words <= limits.snippet_words):
+    for size, most in ((hits, limits.search_hits), (snippet_words, limits.snippet_words)):
+        if type(size) is int and 1 <= size <= most:  # an option may be anything that a person wrote
+            continue
         raise BadInput(
             f"Search shows 1 to {limits.search_hits} hits with 1 to {limits.snippet_words} words each; "
             f"not {hits} with {snippet_words}."
