@@ -133,7 +133,7 @@ class _Vocabulary:
 
     def __init__(self, folder: Path) -> None:
         self._terms: mmap.mmap = mapped(folder / TERMS)
-        self._ends = np.load(folder / TERM_ENDS, mmap_mode="r")
+        self._ends = np.asarray(np.load(folder / TERM_ENDS, mmap_mode="r"))  # the same pages, indexed more quickly
 
     def number(self, term: str) -> int | None:
         wanted = term.encode()

@@ -22,11 +22,17 @@ def snippet(text: str, weights: Mapping[str, float], size: int, words: Words) ->
         return line
     sentences = {0, *(match.end() for match in SENTENCE_END.finditer(line))}
     begins = [start in sentences or _opens(line, start, sentences) for _, start, _ in spans]
-    best = max(range(len(spans) - size + 1), key=lambda at: (_weight(spans[at : at + size], weights), begins[at], -at))
-    start, end = spans[best][1], spans[best + size - 1][2]
+    wanted = [(at, term) for at, (term, _, _) in enumerate(spans) if term in weights]
+
+    def fits(at: int) -> tuple[float, bool, int]:
+        inside = {term for place, term in wanted if at <= place < at + size}
+        return sum(sorted(weights[term] for term in inside)), begins[at], -at  # sorted: a set has no order to sum in
+
+    best = max(range(len(spans)), key=fits)
+    start, end = spans[best][1], spans[best : best + size][-1][2]
     if begins[best]:
         start = max(at for at in sentences if at <= start)
-    if best + size == len(spans):
+    if best + size >= len(spans):
         end = len(line)
     shown = re.sub(r"[\s(,;:–—-]+$", "", line[start:end]) if end < len(line) else line[start:end]
     return f"{_CUT if start else ''}{shown}{_CUT if end < len(line) else ''}"
@@ -38,7 +44,3 @@ def _opens(line: str, start: int, sentences: set[int]) -> bool:
     while at > 0 and not line[at - 1].isalnum() and at not in sentences:
         at -= 1
     return at in sentences
-
-
-def _weight(spans: list[tuple[str, int, int]], weights: Mapping[str, float]) -> float:
-    return sum(weights.get(term, 0.0) for term in {term for term, _, _ in spans})

@@ -22,7 +22,7 @@ class Texts:
     """Raises BadInput or StorageUnavailable when a file cannot be opened."""
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
-        self._starts = np.load(folder / MATRIX / STARTS, mmap_mode="r")
+        self._starts = np.asarray(np.load(folder / MATRIX / STARTS, mmap_mode="r"))
         self._first = list(accumulate(manifest.shards, initial=0))
         self._maps = [mapped(folder / passages_file(number)) for number in range(len(manifest.shards))]
 
