@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from toolwise.teach.guard import copies, looks_ahead, repeats
+from toolwise.teach.guard import already_said, copies, looks_ahead, repeats
 
 TEXT = "3 crates of 14 bottles, so 42 in all, or 25% of 168; 14 more."
 TOWN = "The museum of the town is located in Bergen, a port; it shows photolithography."
@@ -93,6 +93,24 @@ def test_what_an_earlier_call_gave_is_known():
 )
 def test_a_result_that_gives_back_an_argument_repeats_it(result, arguments, expected):
     assert repeats(result, arguments) is expected
+
+
+@pytest.mark.parametrize(
+    ("result", "before", "expected"),
+    [
+        ("640", "The interest was 640", True),
+        ("640", "The interest of $640 ", True),
+        ("4800", "Over 6 years that came to 4,800", True),
+        ("the House", "It means the house,", False),
+        ("The house.", "It means the house", True),
+        ("40", "The interest was 640", False),
+        ("64", "The interest was 640", False),
+        ("640", "640 was the interest, which", False),
+        ("", "nothing", False),
+    ],
+)
+def test_a_result_that_the_text_has_just_said_comes_too_late(result, before, expected):
+    assert already_said(result, f"{before} and so on", len(before)) is expected
 
 
 WORDS = "Oslo is the capital of Norway and lies at the end of a long fjord with many islands. It was founded long ago."

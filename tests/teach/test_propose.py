@@ -132,6 +132,13 @@ def test_a_call_that_was_sampled_at_one_position_is_tried_at_the_likeliest_other
     assert [row.position for row in others] == sorted(row.position for row in others)
 
 
+def test_no_call_is_tried_within_a_number():
+    rows = propose(caller("Calculator(2 * 21)]"), tau_s=0.0, spread=1_000)
+    tried = {row.offset for row in rows}
+    assert len(tried) > 20
+    assert not tried & {TEXT.index("21") + 1, TEXT.index("42") + 1}
+
+
 def test_what_is_no_call_is_tried_nowhere_else():
     (found,) = propose(caller("2 * 21]"), tau_s=0.0, spread=6)
     assert found.reason == "unparsable"

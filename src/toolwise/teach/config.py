@@ -92,8 +92,9 @@ class Settings(_Frozen):
 _MEASURED = Control(alpha=0.02, floor=0.05)
 _OTHER = {  # for tools that the preset says nothing of
     "paper": ToolSettings(),
-    "small": ToolSettings(tau_s=0.0, k=6, m=3, tau_f=_MEASURED, look_ahead_guard=True),
+    "small": ToolSettings(tau_s=0.0, k=6, m=3, named=True, spread=20, tau_f=_MEASURED, look_ahead_guard=True),
 }
+_ASKED = _OTHER["small"].model_copy(update={"named": False, "spread": 0})
 _PAPER = {
     "Calculator": ToolSettings(tau_s=0.0, k=20, m=10, tau_f=0.5, rule="calculator"),
     "Calendar": ToolSettings(rule="calendar"),
@@ -119,9 +120,9 @@ _SMALL = {
         rule="calendar",
         look_ahead_guard=True,
     ),
-    "Search": _OTHER["small"],
-    "QA": _OTHER["small"],
-    "Translate": _OTHER["small"].model_copy(update={"rule": "foreign"}),
+    "Search": _ASKED,
+    "QA": _ASKED,
+    "Translate": _ASKED.model_copy(update={"rule": "foreign"}),
 }
 PRESETS: dict[str, Settings] = {"paper": Settings(tools=_PAPER), "small": Settings(tools=_SMALL, weigh_spaces=False)}
 #: Those that need nothing but the package.

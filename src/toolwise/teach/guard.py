@@ -2,8 +2,9 @@
 
 A call stands before what it helps to predict, so its arguments may hold only what the text has said before it. An
 argument with a number or a rare word that the text names only behind the call was read off the answer. A result that
-merely repeats an argument explains nothing, and one that has the following words verbatim comes from the text itself
-(its page is in the index): it lowers the loss like nothing else, and no call at run time will ever give so much.
+merely repeats an argument, or what the text has just said, explains nothing, and one that has the following words
+verbatim comes from the text itself (its page is in the index): it lowers the loss like nothing else, and no call at run
+time will ever give so much.
 
 A word is rare when the tokenizer needs more than one token for it, or when it has a capital letter: names, terms,
 foreign words. Common words (`located`, `people`) are what questions are made of, wherever the text has them too.
@@ -24,6 +25,7 @@ from toolwise.teach.corpus.numbers import Number, numbers
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _ANY_WORD = re.compile(r"\w+")
+_GROUPING = re.compile(r"(?<=[0-9]),(?=[0-9]{3})")
 _PRODUCT = re.compile(r"(?<=[0-9])x(?=[0-9])")  # 3x14 is one word in prose, and a product in a call
 
 
@@ -49,6 +51,12 @@ def stands_on(arguments: Any, before: str, given: str, tokenizer: Tokenizer) -> 
 def repeats(result: str, arguments: Any) -> bool:
     """Whether the result is one of the arguments, but for case, spaces and the mark at its end."""
     return _folded(result) in {_folded(text) for text in _texts(arguments)}
+
+
+def already_said(result: str, text: str, offset: int) -> bool:
+    """Whether the text says the result right before character `offset`, so that a call there comes too late."""
+    said, before = _ungrouped(result), _ungrouped(text[max(0, offset - 2 * len(result) - 8) : offset])
+    return bool(said) and before.endswith(said) and not before.removesuffix(said)[-1:].isalnum()
 
 
 def copies(result: str, text: str, offset: int, words: int) -> bool:
@@ -94,6 +102,10 @@ def _texts(arguments: Any) -> Iterator[str]:
             pass
         case _:
             yield str(arguments)
+
+
+def _ungrouped(text: str) -> str:
+    return _GROUPING.sub("", _folded(text))
 
 
 def _folded(text: str) -> str:

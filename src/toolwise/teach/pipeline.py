@@ -20,7 +20,7 @@ from toolwise.teach.config import Settings, ToolSettings
 from toolwise.teach.corpus.rules import Rule, rule_named
 from toolwise.teach.execute import Executor
 from toolwise.teach.expressions import EnumerateProposer
-from toolwise.teach.guard import copies, looks_ahead, repeats, stands_on
+from toolwise.teach.guard import already_said, copies, looks_ahead, repeats, stands_on
 from toolwise.teach.prepare import Prepared, prepare
 from toolwise.teach.prompts import PROMPTS, Prompt
 from toolwise.teach.propose import LMProposer, Proposer
@@ -114,6 +114,8 @@ class Pipeline:
         own, result = stages.settings, candidate.result or ""
         if own.look_ahead_guard and repeats(result, self._arguments(stages, candidate)):
             return replace(candidate, reason="repeats_argument")
+        if own.look_ahead_guard and already_said(result, passage.text, candidate.offset):
+            return replace(candidate, reason="already_said")
         if own.copied_words and copies(result, passage.text, candidate.offset, own.copied_words):
             return replace(candidate, reason="copies_text")
         return candidate

@@ -17,6 +17,7 @@ from toolwise.core.types import Tool
 from toolwise.models.base import Branch, Context, LanguageModel, Sampling, marker_id
 from toolwise.notation.inline import PLAIN, Notation, read_arguments, read_body, scan, write_body
 from toolwise.teach.config import Settings, ToolSettings
+from toolwise.teach.corpus.numbers import numbers
 from toolwise.teach.prepare import Prepared
 from toolwise.teach.prompts import Prompt
 from toolwise.teach.records import Candidate
@@ -89,12 +90,14 @@ class LMProposer:
         return candidates + self._spread(prepared, probs.tolist(), candidates)
 
     def _spread(self, prepared: Prepared, probs: Sequence[float], sampled: Sequence[Candidate]) -> list[Candidate]:
-        """The calls that were sampled, at the likeliest positions at which they were not."""
+        """The calls that were sampled, at the likeliest positions at which they were not; never within a number."""
         bodies = dict.fromkeys(row.body for row in sampled if row.reason is None and self._fits(row.body))
         known = {(row.position, row.body) for row in sampled}
+        within = {at for number in numbers(prepared.passage.text) for at in range(number.start + 1, number.end)}
         return [
             new_candidate(prepared, self._tool.name, position, body, "spread", probs[position], None)
             for position in self._likeliest(prepared, probs, self._own.spread)
+            if prepared.offsets[position] not in within
             for body in bodies
             if (position, body) not in known
         ]
