@@ -27,7 +27,7 @@ import toolwise.console
 from toolwise.core import errors as tree
 from toolwise.core.errors import ToolwiseError
 from toolwise.core.limits import LIMITS, Limits
-from toolwise.teach.config import PRESETS, Control, PromptSettings, Settings, ToolSettings
+from toolwise.teach.config import OTHER, PRESETS, Control, PromptSettings, Settings, ToolSettings
 from toolwise.teach.report.reasons import STAGES
 from toolwise.teach.training.settings import TrainSettings
 
@@ -249,7 +249,11 @@ def settings() -> str:
         "[teach.md](teach.md) explains the method. `toolwise train --settings FILE --set name=value` takes the "
         "defaults, puts the file over them and each `--set` over both; [train.md](train.md) explains it."
     )
-    tools = {f"{preset}: {name}": own for preset, run in PRESETS.items() for name, own in run.tools.items()}
+    tools = {
+        f"{preset}: {name}": own
+        for preset, run in PRESETS.items()
+        for name, own in [*run.tools.items(), ("any other", OTHER[preset])]
+    }
     return page(
         "Settings",
         "src/toolwise/teach/config.py and src/toolwise/teach/training/settings.py",

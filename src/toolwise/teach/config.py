@@ -90,11 +90,12 @@ class Settings(_Frozen):
 
 
 _MEASURED = Control(alpha=0.02, floor=0.05)
-_OTHER = {  # for tools that the preset says nothing of
+#: For tools that a preset says nothing of.
+OTHER = {
     "paper": ToolSettings(),
     "small": ToolSettings(tau_s=0.0, k=6, m=3, named=True, spread=20, tau_f=_MEASURED, look_ahead_guard=True),
 }
-_ASKED = _OTHER["small"].model_copy(update={"named": False, "spread": 0})
+_ASKED = OTHER["small"].model_copy(update={"named": False, "spread": 0})
 _PAPER = {
     "Calculator": ToolSettings(tau_s=0.0, k=20, m=10, tau_f=0.5, rule="calculator"),
     "Calendar": ToolSettings(rule="calendar"),
@@ -146,7 +147,7 @@ def load_settings(
     values = PRESETS[preset].model_dump()
     spoken = said.get("tools")
     strange = [name for name in spoken if name not in values["tools"]] if isinstance(spoken, dict) else []
-    values["tools"] |= {name: _OTHER[preset].model_dump() for name in strange}
+    values["tools"] |= {name: OTHER[preset].model_dump() for name in strange}
     _put_over(values, said)
     _put_over(values["options"], {name: dict(given) for name, given in (options or {}).items()})
     try:
@@ -158,7 +159,7 @@ def load_settings(
     unknown = [name for name in (*strange, *settings.prompts) if name not in (*names, *PRESETS[preset].tools)]
     if unknown:  # a misspelt name would pass unseen
         raise BadInput(f"There are settings for {unknown[0]!r}, but no such tool; there are {', '.join(names)}.")
-    wanted = {name: settings.tools.get(name, _OTHER[preset]) for name in names}
+    wanted = {name: settings.tools.get(name, OTHER[preset]) for name in names}
     return settings.model_copy(update={"tools": wanted, "sources": sources})
 
 
