@@ -73,8 +73,8 @@ class Index:
         Words(settings["settings"]["language"])  # a missing package shows now
         if settings["stemmer"] != stemmer_version():
             raise BadInput(
-                f"The index in {str(folder)!r} was built with version {settings['stemmer']} of the stemmer, and this "
-                f"is {stemmer_version()}: install PyStemmer=={settings['stemmer']}, or build it again in a new folder."
+                f"The index in {str(folder)!r} was built with version {settings['stemmer']} of the stemmers, and these "
+                f"are {stemmer_version()}: install the PyStemmer that has them, or build it again in a new folder."
             )
         return cls(path, manifest, settings, limits)
 
