@@ -34,6 +34,8 @@ def Interest(principal: float, rate: float, years: int) -> str:
     """Simple interest."""
     if not rate:
         raise ToolFailed("Nobody lends for nothing.")
+    if years > 50:
+        raise ValueError(f"{years} years")
     return f"{principal * rate / 100 * years:.10g}"
 '''
 TEXTS = [
@@ -130,6 +132,21 @@ def test_a_tool_that_fails_is_told_by_its_codes(tmp_path: Path) -> None:
     assert [(f.code, f.count) for f in tool.failures] == [("tool_failed", 2), ("invalid_arguments", 1)]
     assert tool.failures[0].text == "Nobody lends for nothing."
     assert "most often tool_failed" in " ".join(tool.hints)
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_whoever_tries_a_tool_is_shown_the_exception_that_a_model_is_not(bounded: bool, tmp_path: Path) -> None:
+    corpus, wanted = world(tmp_path)
+    if not bounded:
+        (tmp_path / "mine.py").write_text(TOOL.replace("    bounded=True,\n", ""), encoding="utf-8")
+    calls = [(words, "Interest(principal=9, rate=9, years=99)") for words, _ in CALLS]
+    trial = try_tools(corpus, lambda: model(calls), wanted)
+    (failure,) = trial.tools[0].failures
+    assert (failure.code, failure.count) == ("tool_failed", 3)
+    assert "99 years" not in failure.text
+    assert re.fullmatch(r"ValueError: 99 years \(mine\.py, line \d+\)", failure.cause)
+    assert "ValueError: 99 years" in " ".join(trial.tools[0].hints)
+    assert "ValueError: 99 years" in " ".join(shown(trial).split())
 
 
 def test_thresholds_say_what_they_would_keep(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from toolwise.core.jsonio import quote
+from toolwise.core.jsonio import printable
 from toolwise.notation.inline import find
 from toolwise.notation.segments import Tokenizer
 from toolwise.teach.config import Settings
@@ -38,7 +38,10 @@ def _hints(trial: ToolTrial, settings: Settings, taught: Lessons, tokenizer: Tok
         )
     elif failed and not report.scored:
         first = trial.failures[0]
-        yield f"No call gave a result that could be scored; most often {first.code}: {quote(first.text, 200)}"
+        yield (
+            f"No call gave a result that could be scored; most often {first.code}: "
+            f"{printable(first.cause or first.text, 200)}"
+        )
         if first.code == "invalid_arguments":
             yield "The examples should show every argument that is required, with values of its type."
     elif counts.get("look_ahead", 0) > written / 2:

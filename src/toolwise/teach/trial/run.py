@@ -7,11 +7,8 @@ over so few calls they say little, and the report says so.
 from __future__ import annotations
 
 import math
-import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
@@ -20,7 +17,6 @@ from toolwise.core.clock import Clock, SystemClock
 from toolwise.core.errors import BadInput
 from toolwise.core.limits import LIMITS
 from toolwise.documents import read_documents
-from toolwise.gate.offline import offline_gate
 from toolwise.models.base import LanguageModel
 from toolwise.notation.segments import Tokenizer
 from toolwise.teach.config import Settings
@@ -31,12 +27,12 @@ from toolwise.teach.records import Candidate, Passage
 from toolwise.teach.report.summary import Places, plain_json, tool_report
 from toolwise.teach.report.tally import Tally
 from toolwise.teach.source import is_run, passages_of
+from toolwise.teach.trial.failures import WatchedGate, failures
 from toolwise.teach.trial.hints import hints
-from toolwise.teach.trial.values import Failure, Kept, ToolTrial, Trial, TriedPassage
+from toolwise.teach.trial.values import Kept, ToolTrial, Trial, TriedPassage
 
 TAUS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)  # nats: thresholds that are compared
 _CLOCK = SystemClock()
-_ERROR = re.compile(r"Error \((\w+)\): (.*)", re.DOTALL)
 
 
 def try_tools(
@@ -61,15 +57,21 @@ def try_tools(
     if not chosen:
         raise BadInput(f"The first {documents} documents of {str(corpus)!r} hold no text to try; give another corpus.")
     size, counted = _size(corpus, chosen, settings, network.tokenizer)
-    gates = partial(offline_gate, taught.registry)
-    pipeline = Pipeline(network, taught.registry, gates, settings, run_id="try", prompts=taught.prompts)
+    gate = WatchedGate(taught.registry)
+
+    def heard(done: int, total: int) -> None:
+        if done == total:
+            gate.look()
+        progress(done, total)
+
+    pipeline = Pipeline(network, taught.registry, gate, settings, run_id="try", prompts=taught.prompts)
     started = clock.monotonic()
-    scored = pipeline.annotate(chosen, progress=progress)
+    scored = pipeline.annotate(chosen, progress=heard)
     seconds = clock.monotonic() - started
     price = prices(settings, {name: tool.cost for name, tool in taught.registry.items()})
     found = thresholds({name: own.tau_f for name, own in settings.tools.items()}, scored)
     rows = keep(scored, found, price)
-    tools = (_tool(name, settings, rows, scored, price, found[name], chosen, best) for name in settings.tools)
+    tools = (_tool(name, settings, rows, scored, price, found[name], chosen, gate, best) for name in settings.tools)
     return Trial(
         tuple(TriedPassage(passage, _by_place(r for r in rows if r.passage == passage.id)) for passage in chosen),
         tuple(replace(tool, hints=hints(tool, settings, taught, network.tokenizer)) for tool in tools),
@@ -109,6 +111,7 @@ def _tool(
     price: Mapping[str, float],
     tau: float,
     passages: Sequence[Passage],
+    gate: WatchedGate,
     best: int,
 ) -> ToolTrial:
     tally = Tally(tau)
@@ -117,18 +120,7 @@ def _tool(
         tally.add(row)
     places = Places(passages, tally.shown(best))
     report = tool_report(name, settings.tools[name], tally, len(passages), places, best, frequent=3)
-    return ToolTrial(report, _failures(own), tuple(_kept(name, tau, scored, price) for tau in TAUS))
-
-
-def _failures(rows: Iterable[Candidate]) -> tuple[Failure, ...]:
-    """The errors of calls that failed, the most frequent first."""
-    said: dict[str, list[str]] = {}
-    for row in rows:
-        error = _ERROR.match(row.result or "") if row.reason == "tool_error" else None
-        if error:
-            said.setdefault(error[1], []).append(error[2])
-    counted = [Failure(code, len(texts), Counter(texts).most_common(1)[0][0]) for code, texts in said.items()]
-    return tuple(sorted(counted, key=lambda failure: -failure.count))
+    return ToolTrial(report, failures(own, gate.causes), tuple(_kept(name, tau, scored, price) for tau in TAUS))
 
 
 def _kept(name: str, tau: float, scored: Sequence[Candidate], price: Mapping[str, float]) -> Kept:

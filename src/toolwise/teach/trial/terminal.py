@@ -96,7 +96,8 @@ def _tool(tool: ToolTrial) -> Iterator[RenderableType]:
 def _failures(tool: ToolTrial) -> Table:
     table = columns(("count", "right"), ("code", "left"), ("what it says", "left"))
     for failure in tool.failures:
-        table.add_row(Text(f"{failure.count:,}"), Text(failure.code), Text(visible(failure.text, 200)))
+        cause = f" {failure.cause}" if failure.cause else ""
+        table.add_row(Text(f"{failure.count:,}"), Text(failure.code), Text(visible(failure.text + cause, 400)))
     return table
 
 
@@ -110,11 +111,11 @@ def _thresholds(tool: ToolTrial) -> Table:
 def _time(trial: Trial) -> Iterator[RenderableType]:
     yield Text()
     yield Rule(Text("Time", "bold"), align="left")
-    at_least = "" if trial.corpus_counted else "more than "
+    about = "about" if trial.corpus_counted else "at least"
     yield Text(
         f"{len(trial.passages):,} passages took {trial.seconds:.1f} s, {trial.seconds_per_passage:.1f} s each. "
-        f"The corpus has {at_least}about {trial.corpus_passages:,}: {at_least}about {_duration(trial.estimate)} on one "
-        "worker, less on several."
+        f"The corpus has {about} {trial.corpus_passages:,}: {about} {_duration(trial.estimate)} on one worker, less on "
+        "several."
     )
     yield Text()
 

@@ -18,11 +18,13 @@ class TriedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How often calls of a tool failed with an error code, and what the error said the first time."""
+    """How often calls of a tool failed with an error code, what the error said most often, and the exception behind the
+    first of them where there was one."""
 
     code: str
     count: int
     text: str
+    cause: str
 
 
 @dataclass(frozen=True, slots=True)
