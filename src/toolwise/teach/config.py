@@ -42,11 +42,11 @@ class ToolSettings(_Frozen):
     named: bool = False  # the tool's name is written for the model, which samples the arguments only
     spread: Annotated[int, Field(ge=0)] = 0  # positions, the likeliest, at which calls sampled elsewhere are tried too
     tau_f: Annotated[float, Field(gt=0)] | Control = 1.0  # nats that a result must gain: a number, or a Control
-    proposers: tuple[Literal["lm", "lm_positions", "enumerate"], ...] = ("lm",)  # whoever names calls to try
+    proposers: tuple[Literal["lm", "lm_positions", "enumerate", "foreign"], ...] = ("lm",)  # whoever names calls to try
     rule: Literal["always", "calculator", "calendar", "foreign"] = "always"  # which passages are tried
     wording: Literal["notation", "plain"] = "notation"  # how z says a call while scoring: as written, or in words
+    temperature: Annotated[float, Field(ge=0)] | None = None  # of its sampled calls; default: the run's
     look_ahead_guard: bool = False  # drop calls that use what the text names only later, or give back an argument
-
     copied_words: Annotated[int, Field(ge=0)] = 0  # drop a result with so many of the next words in a row; 0: none
     checks: tuple[Literal["repeat", "second_source", "not_older"], ...] = ()  # what a result must stand up to besides
     second_source: str = ""  # the tool that is asked the same, for the check second_source
@@ -95,7 +95,7 @@ OTHER = {
     "paper": ToolSettings(),
     "small": ToolSettings(tau_s=0.0, k=6, m=3, named=True, spread=20, tau_f=_MEASURED, look_ahead_guard=True),
 }
-_ASKED = OTHER["small"].model_copy(update={"named": False, "spread": 0})
+_ASKED = OTHER["small"].model_copy(update={"m": 2, "spread": 0, "temperature": 0.7, "copied_words": 8})
 _PAPER = {
     "Calculator": ToolSettings(tau_s=0.0, k=20, m=10, tau_f=0.5, rule="calculator"),
     "Calendar": ToolSettings(rule="calendar"),
@@ -123,7 +123,7 @@ _SMALL = {
     ),
     "Search": _ASKED,
     "QA": _ASKED,
-    "Translate": _ASKED.model_copy(update={"rule": "foreign"}),
+    "Translate": _ASKED.model_copy(update={"rule": "foreign", "proposers": ("lm", "foreign")}),
 }
 PRESETS: dict[str, Settings] = {"paper": Settings(tools=_PAPER), "small": Settings(tools=_SMALL, weigh_spaces=False)}
 #: Those that need nothing but the package.

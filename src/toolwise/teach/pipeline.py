@@ -20,12 +20,14 @@ from toolwise.teach.config import Settings, ToolSettings
 from toolwise.teach.corpus.rules import Rule, rule_named
 from toolwise.teach.execute import Executor
 from toolwise.teach.expressions import EnumerateProposer
+from toolwise.teach.foreign import ForeignProposer
 from toolwise.teach.guard import already_said, copies, looks_ahead, repeats, stands_on
 from toolwise.teach.prepare import Prepared, prepare
 from toolwise.teach.prompts import PROMPTS, Prompt
 from toolwise.teach.propose import LMProposer, Proposer
 from toolwise.teach.records import Candidate, Passage
 from toolwise.teach.score import Scorer, wording_named
+from toolwise.tools.language import languages
 from toolwise.tools.registry import Registry
 
 
@@ -136,6 +138,7 @@ class Pipeline:
             "lm": lambda: LMProposer(self._model, tool, prompt, all_, self._notation),
             "lm_positions": lambda: LMProposer(self._model, tool, prompt, all_, self._notation, sampled=False),
             "enumerate": lambda: EnumerateProposer(tool, self._notation),
+            "foreign": lambda: ForeignProposer(tool, languages, self._notation),
         }
         scorer = Scorer(
             self._model,

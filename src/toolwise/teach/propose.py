@@ -66,7 +66,7 @@ class LMProposer:
             (self._marker, *model.tokenizer.encode(self._begun)),
             stop=lambda text: scan(self._begun + text, notation) is not None,
             max_tokens=settings.call_tokens,
-            temperature=settings.temperature,
+            temperature=settings.temperature if self._own.temperature is None else self._own.temperature,
             seed=settings.seed,
         )
         self._head = model.tokenizer.begin + model.tokenizer.encode(prompt.head())

@@ -1,7 +1,8 @@
 """Which passages are tried for a tool.
 
 A rule reads a passage and gives None to try it, or the code of the reason to leave it out: `no_numbers`,
-`few_numbers`, `no_arithmetic` (calculator), `no_date` (calendar). Source: Toolformer, section 3.1 and appendix A.
+`few_numbers`, `no_arithmetic` (calculator), `no_date` (calendar), `no_foreign` (foreign). Source: Toolformer, section
+3.1 and appendix A.
 
 Not covered: what `corpus.numbers` does not take for a number.
 """
@@ -16,8 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from toolwise.core.errors import BadInput
 from toolwise.notation.segments import Tokenizer
+from toolwise.teach.corpus.languages import Tell, mixes_languages
 from toolwise.teach.corpus.numbers import Number, numbers
 from toolwise.teach.records import Passage
+from toolwise.tools.language import languages
 
 Rule = Callable[[Passage, Tokenizer], str | None]
 
@@ -35,6 +38,15 @@ def always(passage: Passage, tokenizer: Tokenizer) -> str | None:
 def calendar(passage: Passage, tokenizer: Tokenizer) -> str | None:
     """Passages of documents with a date."""
     return None if passage.date is not None else "no_date"
+
+
+def foreign(detect: Tell = languages) -> Rule:
+    """Passages in which a piece of another language stands between English text."""
+
+    def rule(passage: Passage, tokenizer: Tokenizer) -> str | None:
+        return None if mixes_languages(passage.text, detect) else "no_foreign"
+
+    return rule
 
 
 def calculator(seed: int = 0, share: float = 0.01) -> Rule:
@@ -63,8 +75,8 @@ def calculator(seed: int = 0, share: float = 0.01) -> Rule:
 
 
 def rule_named(name: str, seed: int = 0) -> Rule:
-    """The rule `always`, `calculator` or `calendar`. Raises BadInput for another name."""
-    rules: dict[str, Rule] = {"always": always, "calculator": calculator(seed), "calendar": calendar}
+    """The rule `always`, `calculator`, `calendar` or `foreign`. Raises BadInput for another name."""
+    rules = {"always": always, "calculator": calculator(seed), "calendar": calendar, "foreign": foreign()}
     if name not in rules:
         raise BadInput(f"there is no rule {name!r}; use one of {', '.join(rules)}")
     return rules[name]

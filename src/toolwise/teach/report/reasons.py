@@ -14,6 +14,7 @@ STAGES: Mapping[str, Mapping[str, str]] = {
         "few_numbers": "The passage holds fewer than three numbers and announces no result, by an equals sign for one.",
         "no_arithmetic": "The passage holds numbers, but none results from two others nearby; nor was it drawn by lot.",
         "no_position": "No position was likely enough for a call, and no expression came out at a number.",
+        "no_foreign": "No ten words of another language stand between English ones, so there is nothing to translate.",
         "no_date": "The document has no date, so a calendar could not answer for the day on which it was written.",
     },
     "proposed": {
