@@ -11,6 +11,7 @@ from toolwise.gate.offline import offline_gate
 from toolwise.gate.state import open_state
 from toolwise.models.scripted import END, ScriptedModel, ScriptedTokenizer, follow
 from toolwise.tools.calculator import CALCULATOR
+from toolwise.tools.calendar import CALENDAR
 from toolwise.tools.registry import Registry, tool
 
 CONTEXT = CallContext(Principal("ann"), "run", today="2023-01-30")
@@ -45,6 +46,20 @@ def test_a_call_is_paused_executed_inserted_and_continued():
     assert [type(e) for e in events][:2] == [CallStarted, CallEnded]
     assert events[0].call.text == "Calculator(2 * 21)"
     assert events[-1].reason == "end"
+
+
+def test_a_call_may_stand_directly_on_the_result_of_another():
+    script = follow(
+        ("built in 1931 is", " [Calendar() ->"),
+        ("January 30, 2023.]", " [Calculator(2023 - 1931) ->"),
+        ("-> 92]", " 92 years old."),
+    )
+    gate = offline_gate(Registry([CALCULATOR, CALENDAR]))
+    settings = DecodeSettings(start_top_k=1, max_calls=2)
+    events = run(ScriptedModel(script), "The bridge built in 1931 is", gate, settings)
+    date = "[Calendar() -> Today is Monday, January 30, 2023.]"
+    assert shown(events) == f" {date} [Calculator(2023 - 1931) -> 92] 92 years old."
+    assert [result.code for result in results(events)] == ["ok", "ok"]
 
 
 @pytest.mark.case("J2")
