@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from toolwise.core.errors import BadInput
+from toolwise.core.errors import BadInput, SettingsDiffer
 from toolwise.documents import read_documents, read_sources, source
 from toolwise.documents.hub import HubSource
+from toolwise.tools.index import Index, build_index
 
 datasets = pytest.importorskip("datasets")
 
@@ -85,3 +86,11 @@ def test_files_and_data_sets_are_read_as_one_corpus(dataset: Path, tmp_path: Pat
     found = [one.text for one in read_sources([source(tmp_path / "more.txt"), source(f"hub:{dataset}")])]
     assert found == ["A text file.", "First letter.", "Second."]
     assert [one.text for one in read_documents(tmp_path / "more.txt")] == found[:1]
+
+
+def test_a_data_set_is_indexed_like_files_and_not_again_while_it_is_the_same(dataset: Path, tmp_path: Path) -> None:
+    for _ in range(2):
+        build_index([f"hub:{dataset}"], tmp_path / "index")
+    assert [hit.title for hit in Index.open(tmp_path / "index").search("first letters", 5)] == ["One"]
+    with pytest.raises(SettingsDiffer, match="sources"):
+        build_index([f"hub:{dataset}:default:test"], tmp_path / "index")

@@ -24,6 +24,7 @@ from toolwise.core.errors import BadInput, LimitExceeded
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.tools.index.manifest import MATRIX, Manifest, identity, read_manifest, read_settings
 from toolwise.tools.index.matrix import TERM_ENDS, TERMS
+from toolwise.tools.index.passages import Passage
 from toolwise.tools.index.shard import Ints
 from toolwise.tools.index.texts import Texts, mapped
 from toolwise.tools.index.words import Words, stemmer_version
@@ -95,6 +96,12 @@ class Index:
         scores = self._bm25.get_scores_from_ids(terms)
         ranked = _best(scores, offset + top_k)[offset:]
         return [self._hit(number, float(scores[number])) for number in ranked.tolist()]
+
+    def passage(self, number: int) -> Passage:
+        """Passage `number` of the corpus, from 0. Raises IndexError, Corrupt."""
+        if not 0 <= number < self.passages:
+            raise IndexError(f"there is no passage {number} among {self.passages}")
+        return self._texts[number]
 
     def weights(self, query: str) -> dict[str, float]:
         """The terms of a query that count, each with the weight that its rarity gives it. Raises LimitExceeded."""
