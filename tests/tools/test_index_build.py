@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from small_texts import SMALL_SHARDS, TEXTS, contents, write_lines
 
-from toolwise.core.errors import BadInput, Corrupt, InProgress, SettingsDiffer
+from toolwise.core.errors import BadInput, Corrupt, InProgress, SettingsDiffer, StorageUnavailable
 from toolwise.core.lock import Lock
 from toolwise.tools.index import Index, IndexSettings, build, build_index
 
@@ -193,6 +194,21 @@ def test_an_index_of_another_stemmer_is_refused(corpus: Path, tmp_path: Path, mo
     monkeypatch.undo()
     with pytest.raises(BadInput, match=r"version 0\.9 of the stemmers.*install the PyStemmer"):
         Index.open(tmp_path / "old")
+
+
+@pytest.mark.parametrize("call", ["os.posix_fallocate", "os.fsync", "os.replace"])
+def test_a_disk_without_room_is_said_and_the_index_finished_once_there_is(
+    call: str, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(call, full)
+    with pytest.raises(StorageUnavailable, match="No space left on device"):
+        make(corpus, tmp_path / "out")
+    monkeypatch.undo()
+    make(corpus, tmp_path / "out")
+    assert Index.open(tmp_path / "out").search("fjord", 1)
 
 
 def test_what_is_no_index_is_refused_with_what_to_run(tmp_path: Path) -> None:

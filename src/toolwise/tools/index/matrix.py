@@ -13,9 +13,11 @@ place. A test holds that both make the same numbers.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.lib.format import open_memmap
@@ -49,9 +51,9 @@ def write_matrix(
         total = sum(shard.passages for shard in shards)
         mean = max(1, sum(shard.words for shard in shards)) / total
         idf = np.log1p((total - found_in + 0.5) / (found_in + 0.5))
-        scores = open_memmap(where / SCORES, "w+", np.float32, (int(columns[-1]),))
-        passages = open_memmap(where / PASSAGES, "w+", np.int32, scores.shape)
-        starts = open_memmap(where / STARTS, "w+", np.int64, (total,))
+        scores = _room(where / SCORES, np.float32, int(columns[-1]))
+        passages = _room(where / PASSAGES, np.int32, int(columns[-1]))
+        starts = _room(where / STARTS, np.int64, total)
         free, first = columns[:-1].copy(), 0
         ids = _term_ids(where)
         for shard in shards:
@@ -72,6 +74,15 @@ def write_matrix(
         _write_parameters(where, settings, total)
         sync_tree(where)
     return len(found_in), int(columns[-1])
+
+
+def _room(path: Path, kind: type[np.generic], count: int) -> np.memmap[Any, np.dtype[Any]]:
+    """A mapped array, for which the disk has room: a mapped page that finds none would end the process."""
+    made = open_memmap(path, "w+", kind, (count,))
+    if hasattr(os, "posix_fallocate"):
+        with path.open("r+b") as stream:
+            os.posix_fallocate(stream.fileno(), 0, path.stat().st_size)
+    return made
 
 
 def _write_vocabulary(folder: Path, shards: Sequence[Shard]) -> Ints:
