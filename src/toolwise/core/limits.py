@@ -108,6 +108,14 @@ class Limits:
     snippet_words: int = 200  # of one hit that a page shows; a passage has a hundred
     reranked: int = 50  # passages that a re-ranker scores for one search; a second or two for a small encoder
 
+    # Answers to questions
+    question_chars: int = 500  # of one question; a hundred is usual, and it is read once beside every passage
+    read_passages: int = 10  # of one question; a small model takes half a second for each
+    read_chars: int = 1_200  # of one passage; a hundred words take 600, a line of data takes all there are
+    answer_chars: int = 100  # of an answer; a name or a date, and more is a passage
+    answer_tokens: int = 16  # of an answer that a model writes or chooses
+    answer_steps: int = 64  # looks of a language model at how an answer may go on; ten find most answers
+
     # Settings and training
     settings_bytes: int = 64 * 1024  # of a settings file; every setting there is takes some 2 KB
     trained_texts: int = 10_000_000  # steps times batch of one training, whose order is held; the paper's is 256,000
