@@ -61,10 +61,10 @@ def list_(
     table(("tool", "effect", "arguments", "what it is for", "behind it"), [each.cells() for each in found if each.tool])
     for each in found:
         if each.missing:
-            say(f"\n{each.name} cannot be made here: {each.missing}")
+            say(f"{each.name} cannot be made here: {each.missing}")
     for name, takes in package_tools().items():
         if takes and any(each.name == name for each in found):
-            say(f"\nOptions of {name}: {', '.join(f'{key}={value}' for key, value in takes.items())}")
+            say(f"Options of {name}: {', '.join(f'{key}={value}' for key, value in takes.items())}")
 
 
 @app.command(
