@@ -116,6 +116,14 @@ class Limits:
     answer_tokens: int = 16  # of an answer that a model writes or chooses
     answer_steps: int = 64  # looks of a language model at how an answer may go on; ten find most answers
 
+    # Translation
+    translate_chars: int = 4_000  # of one text; a page, and the passage that a call stands in is shorter
+    translate_seconds: float = 8.0  # of one text; below call_seconds, so that the tool can still answer
+    translated_bytes: int = 512 * 1024  # of one text between Apertium's programs, which mark every word; twenty times it
+    translated_tokens: int = 512  # of one text that a neural model writes; such models are trained on sentences
+    language_chars: int = 1_000  # read to tell a language; a sentence is enough
+    language_letters: int = 4  # without which no language is told; half of all single words are told wrong as it is
+
     # Settings and training
     settings_bytes: int = 64 * 1024  # of a settings file; every setting there is takes some 2 KB
     trained_texts: int = 10_000_000  # steps times batch of one training, whose order is held; the paper's is 256,000
