@@ -25,7 +25,7 @@ class Prepared:
     """A passage as the model reads it: its tokens, with those of the calls of earlier rounds between them.
 
     `offsets[i]` is the character of the text before which token i stands, one more for the end; None where no call can
-    be put: inside a character, inside an earlier call, and closer than five tokens to one unless directly behind it.
+    be put: inside a character, inside an earlier call, and directly before one, where it could not use it.
     `targets[i]` are the tokens over which a call before token i is judged: the next five of the text from i on, or from
     the next one where i is a lone space and spaces are not weighed. `loss_none[i]` is the paper's L_i(eps) over them in
     nats; NaN where it is undefined, at the first token of a model without a BOS.
@@ -75,9 +75,6 @@ def _read(passage: Passage, tokenizer: Tokenizer) -> tuple[Ids, tuple[int | None
     if not all(call.offset in cuts for call in passage.calls):
         raise BadInput(f"The calls of {passage.id!r} stand inside tokens of this model; use one with that tokenizer.")
     taken = [cuts[call.offset] for call in passage.calls]
-    free = [
-        place if all(abs(i - at) >= len(WEIGHTS) or i == at for at in taken) else None for i, place in enumerate(places)
-    ]
     ids: list[int] = []
     where: list[int | None] = []
     own: list[int] = []
@@ -86,7 +83,7 @@ def _read(passage: Passage, tokenizer: Tokenizer) -> tuple[Ids, tuple[int | None
             written = encode(call_segments(call.body, call.result, tokenizer.notation), tokenizer)[0]
             ids += written
             where += [None] * len(written)
-        where.append(free[i])
+        where.append(places[i])
         if i < len(document):
             own.append(len(ids))
             ids.append(document[i])
