@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import multiprocessing
 import os
 import re
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -25,6 +27,7 @@ from toolwise.tools.translate import make_translate
 from toolwise.tools.translators import Apertium, problems, translator_named
 from toolwise.tools.translators.pipeline import escaped, unescaped
 
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "translation.md"
 SOURCES = ("ca", "es", "fr", "it", "pt")
 SENTENCES = {
     "es": ["El perro duerme en el jardín.", "La casa de mi hermano es muy grande.", "No tengo tiempo para leer."],
@@ -100,6 +103,15 @@ def test_the_tool_translates_what_it_recognises(translator: Apertium) -> None:
     tool = make_translate(translator)
     assert tool.run(text="El perro duerme en el jardín.") == "The dog sleeps in the garden."
     assert tool.run(text="Le chien dort dans le jardin.") == "The dog sleeps in the garden."
+
+
+def test_the_documentation_shows_what_happens() -> None:
+    apertium()
+    (shown,) = re.findall(r"^```pycon\n(.*?)^```$", DOCUMENTATION.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    runner = doctest.DocTestRunner()
+    failures: list[str] = []
+    runner.run(doctest.DocTestParser().get_doctest(shown, {}, "translation.md", None, 0), out=failures.append)
+    assert not failures, "".join(failures)
 
 
 def test_it_is_there_by_its_name() -> None:

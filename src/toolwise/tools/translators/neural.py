@@ -17,7 +17,8 @@ from toolwise.tools.translators.languages import ENGLISH, LANGUAGES, Language, n
 _STYLES: tuple[Callable[[Language], str], ...] = (lambda one: one.nllb, lambda one: f"__{one.code}__")
 _OPUS = re.compile(r"(?:^|[/_-])opus-mt-(?:tc-big-)?([a-z]{2,3})-en(?:g)?(?![a-z])")
 
-# These models are made for sentences. A blank line ends one as well.
+# These models are made for sentences. Only a stop behind four letters ends one, since a sentence that is cut off at an
+# abbreviation comes out worse than two sentences at once.
 _BETWEEN = re.compile(r"((?<=\w\w\w\w[.!?…])[ \t]+|\s*\n\s*)")
 
 
