@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from recording_api import recording_api
 from toolwise.core.errors import BadInput, ModelUnavailable
 from toolwise.models import toolbox as module
 from toolwise.models.toolbox import package_tools, parse_options, toolbox
@@ -133,8 +134,8 @@ def test_an_index_that_is_not_there_is_refused_before_anything_runs(
         toolbox(["Search"])
     refused("holds no index; make one with", "Search", Search={"index": str(tmp_path)})
     made = index_of(tmp_path, "Herring.")
-    refused("Search shows 1 to 20 hits", "Search", Search={"index": made, "hits": "many"})
-    refused("Search shows 1 to 20 hits", "Search", Search={"index": made, "hits": True})
+    refused('Search.hits is a number, such as 2, and not "many"', "Search", Search={"index": made, "hits": "many"})
+    refused('Search.hits is a number, such as 2, and not "True"', "Search", Search={"index": made, "hits": True})
     with pytest.raises(ModelUnavailable, match="no model or folder"):
         toolbox(["Search"], {"Search": {"index": made, "encoder": "nothing of this name"}})
 
@@ -189,3 +190,42 @@ def test_a_maker_gets_its_options_and_the_model_when_it_asks(monkeypatch: pytest
     assert package_tools() == {"Search": {"index": "wiki", "hits": 2}}
     refused('Search has no option "page"; it takes index, hits', "Search", Search={"page": 1})
     refused("asks a language model, and none was given", "Search")
+
+
+# Question answering
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> str:
+    return index_of(tmp_path, "The mill was built in 1881.")
+
+
+def test_a_tool_that_asks_the_runs_model_is_made_before_there_is_one(notes: str) -> None:
+    box = toolbox(["QA"], {"QA": {"index": notes, "passages": 2}})
+    assert list(box.registry) == ["QA"]
+    assert "2 passages, the run's model" in box.identity["QA"]
+    assert box.identity != toolbox(["QA"], {"QA": {"index": notes}}).identity
+
+
+def test_a_reader_is_a_network_or_a_server_by_its_name(notes: str, tmp_path: Path) -> None:
+    with recording_api() as api:
+        server = {"index": notes, "reader": f"{api.url}/v1", "reader_model": "large"}
+        box = toolbox(["QA"], {"QA": server})
+        assert "upstream" in box.identity["QA"]
+        assert box.identity != toolbox(["QA"], {"QA": {**server, "reader_model": "small"}}).identity
+    refused("Nothing answers at", "QA", QA=server)
+    with pytest.raises(ModelUnavailable, match="no model or folder"):
+        toolbox(["QA"], {"QA": {"index": notes, "reader": f"extractive:{tmp_path / 'none'}"}})
+
+
+def test_what_a_question_needs_and_is_not_there_is_one_line_at_the_start(
+    notes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLWISE_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(ModelUnavailable, match="run `toolwise pull wiki-vital` first"):
+        toolbox(["QA"])
+    refused('There is no reader "modle"', "QA", QA={"index": notes, "reader": "modle"})
+    refused('There is no reader "extractive:"', "QA", QA={"index": notes, "reader": "extractive:"})
+    refused("belong to a reader with an address", "QA", QA={"index": notes, "reader_model": "large"})
+    refused("QA reads 1 to 10 passages", "QA", QA={"index": notes, "passages": 0})
+    refused('QA.passages is a number, such as 3, and not "three"', "QA", QA={"index": notes, "passages": "three"})

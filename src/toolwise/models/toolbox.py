@@ -25,11 +25,14 @@ from toolwise.core.errors import BadInput
 from toolwise.core.jsonio import quote
 from toolwise.core.types import Tool
 from toolwise.models.base import LanguageModel
+from toolwise.models.readers.lm import LMReader
+from toolwise.models.readers.upstream import connect
 from toolwise.models.texts import open_index
 from toolwise.tools.calculator import CALCULATOR
 from toolwise.tools.calendar import CALENDAR
 from toolwise.tools.load import DESCRIPTIONS, load_tools
 from toolwise.tools.openapi import openapi_tools
+from toolwise.tools.qa import Reader, make_qa
 from toolwise.tools.registry import Registry
 from toolwise.tools.search import Reranker, make_search
 
@@ -127,6 +130,9 @@ def _check_options(source: str, maker: Callable[..., Any], options: Mapping[str,
     if strange:
         said = f"it takes {', '.join(takes)}" if takes else "it takes none"
         raise BadInput(f"{source} has no option {quote(strange[0])}; {said}.")
+    for name, value in options.items():
+        if type(takes[name]) is int and type(value) is not int:
+            raise BadInput(f"{source}.{name} is a number, such as {takes[name]}, and not {quote(str(value))}.")
 
 
 def _takes(maker: Callable[..., Any]) -> dict[str, Any]:
@@ -152,8 +158,38 @@ def _search(
     return make_search(opened, hits=hits, snippet_words=snippet_words, rerank=rerank), ", ".join(behind)
 
 
+def _qa(
+    model: ModelOf,
+    *,
+    index: str = "wiki-vital",
+    passages: int = 3,
+    reader: str = "model",
+    reader_model: str = "",
+    key_env: str = "",
+) -> tuple[Tool, str]:
+    """`reader`: `model` (the run's own), `extractive:NAME`, or the address of a server, with `reader_model` there."""
+    opened = open_index(str(index))
+    read = _reader(str(reader), str(reader_model), str(key_env), model)
+    return make_qa(opened, read, passages=passages), f"{opened.identity}, {passages} passages, {read.identity}"
+
+
+def _reader(reader: str, upstream_model: str, key_env: str, model: ModelOf) -> Reader:
+    kind, _, name = reader.partition(":")
+    if kind in ("http", "https"):
+        return connect(reader, upstream_model, key_env)
+    if upstream_model or key_env:
+        raise BadInput("reader_model and key_env belong to a reader with an address, such as http://localhost:8000/v1.")
+    if kind == "extractive" and name:  # torch is loaded for those who ask for it
+        found: Reader = import_module("toolwise.models.readers.extractive").load_reader(name)
+        return found
+    if reader != "model":
+        raise BadInput(f"There is no reader {quote(reader)}; use model, extractive:NAME, or an http(s) address.")
+    return LMReader(model)
+
+
 _MAKERS: Mapping[str, Callable[..., tuple[Tool, str]]] = {
     "Calculator": _calculator,
     "Calendar": _calendar,
     "Search": _search,
+    "QA": _qa,
 }
