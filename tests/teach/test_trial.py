@@ -197,6 +197,15 @@ def test_the_screen_shows_each_text_with_marks_and_each_call_with_its_numbers(tm
     assert "What other thresholds (tau_f) would keep" in said
 
 
+def test_calls_that_were_merely_tried_elsewhere_and_dropped_are_counted_and_not_listed(tmp_path: Path) -> None:
+    trial = tried(tmp_path, SETTINGS + "spread = 9\ntau_s = 0")
+    spread = [row for row in trial.passages[0].rows if row.proposer == "spread"]
+    assert len(spread) > 6
+    said = " ".join(shown(trial).split())
+    assert re.search(r"These calls were tried \d times in other places as well: (bound|below_threshold) \d", said)
+    assert 1 <= said.partition("d1, 2020")[0].count("-> 90]") <= 4
+
+
 def test_a_text_that_would_steer_the_terminal_does_not(tmp_path: Path) -> None:
     corpus, wanted = world(tmp_path, texts=["\x1b[31mred\u202e They borrowed 900 crowns. Interest came to 90 crowns."])
     said = shown(try_tools(corpus, model, wanted))

@@ -19,6 +19,7 @@ from toolwise.teach.report.terminal import columns, glossary, heading, tool_sect
 from toolwise.teach.report.words import call_text, nats, visible
 from toolwise.teach.trial.values import ToolTrial, Trial, TriedPassage
 
+_SPREAD = 3  # of a text's calls that were merely tried in another place too, so many are shown, and those kept
 _NEVER_RUN = ("unclosed", "unparsable", "unknown_tool", "look_ahead")  # the first of a place stands for all of its kind
 
 
@@ -33,7 +34,7 @@ def _passage(tried: TriedPassage) -> Iterator[RenderableType]:
     date = f", {tried.passage.date}" if tried.passage.date else ""
     yield Text()
     yield Rule(Text(f"{visible(tried.passage.document, 60)}{date}", "bold"), align="left")
-    rows = [row for row in tried.rows if row.position >= 0]
+    rows, others = _worth_showing([row for row in tried.rows if row.position >= 0])
     places = {offset: number for number, offset in enumerate(sorted({row.offset for row in rows}), 1)}
     yield _marked(tried.passage.text, places)
     for row in tried.rows:
@@ -42,6 +43,17 @@ def _passage(tried: TriedPassage) -> Iterator[RenderableType]:
     if rows:
         yield Text()
         yield _proposals(rows, places)
+    if others:
+        counts = ", ".join(f"{reason} {count:,}" for reason, count in Counter(r.reason for r in others).most_common())
+        yield Text(f"These calls were tried {len(others):,} times in other places as well: {counts}.", "dim")
+
+
+def _worth_showing(rows: list[Candidate]) -> tuple[list[Candidate], list[Candidate]]:
+    """The rows for the table, and the others: calls that failed in places into which they were merely spread."""
+    spread = [row for row in rows if row.proposer == "spread" and row.reason is not None]
+    scored = sorted((row for row in spread if row.gain is not None), key=lambda row: -(row.gain or 0.0))
+    others = [row for row in spread if row not in scored[:_SPREAD]]
+    return [row for row in rows if row not in others], others
 
 
 def _marked(text: str, places: dict[int, int]) -> Text:
