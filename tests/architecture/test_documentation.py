@@ -2,8 +2,9 @@
 
 A fence that is marked `python` in README.md, CONTRIBUTING.md or docs/ is run from the first to the last of its file
 in one namespace, in an empty folder; one with `>>>` is compared with what it shows. One that is marked
-`python model` runs where the small model has been pulled. In a fence marked `console` each line with `$ toolwise` is a
-command that shows what follows it; `$NAME` in it is a name of the Python examples.
+`python model` runs where the small model has been pulled, and the code of one marked `python mine.py` lies in that file
+as well. In a fence marked `console` each line with `$ toolwise` is a command that shows what follows it; `$NAME` in it
+is a name of the Python examples.
 """
 
 from __future__ import annotations
@@ -65,7 +66,15 @@ def test_the_examples_of_a_page_run(
         if kind == "console":
             run_commands(code, names, toolwise)
             continue
+        for file in re.findall(r"\S+\.py$", kind):
+            Path(file).write_text(code, encoding="utf-8")
         run_example(code, f"{page.name}, example {number}", names)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "own-tools.md"], ids=lambda page: page.name)
+def test_the_tutorials_tool_is_the_one_among_the_examples(page: Path) -> None:
+    (shown,) = re.findall(r"^```python mine\.py\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert shown == (ROOT / "examples" / "own_tool" / "mine.py").read_text("utf-8")
 
 
 @pytest.mark.parametrize("module", MODULES)
