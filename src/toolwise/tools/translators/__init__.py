@@ -15,7 +15,7 @@ from toolwise.tools.translators.apertium import Apertium
 from toolwise.tools.translators.base import Translator, problems
 from toolwise.tools.translators.ctranslate2 import CTranslate2
 
-__all__ = ["Apertium", "CTranslate2", "Translator", "problems", "translator_named"]
+__all__ = ["Apertium", "CTranslate2", "Maker", "Translator", "problems", "translator_named"]
 
 #: What follows a prefix, and the languages asked for, to a translator.
 Maker = Callable[[str, Iterable[str] | None], Translator]
