@@ -83,6 +83,24 @@ def test_the_augmented_texts_are_the_documents_with_the_kept_calls(tmp_path, cor
             assert row.text[span.start : span.end].startswith(f" [{span.tool}(")
 
 
+LONG = """
+from toolwise import Effect, tool
+
+@tool(effect=Effect.READ, bounded=True, examples=["Once [Story()] upon a time.", "And [Story()] then it was late."])
+def Story() -> str:
+    return "and so on " * 1_000
+"""
+
+
+def test_a_result_that_is_longer_than_the_model_can_read_is_dropped_and_ends_no_run(tmp_path, corpus, model):
+    (tmp_path / "mine.py").write_text(LONG)
+    (tmp_path / "own.toml").write_text('[tools.Story]\ntau_s = 0\ntau_f = 1e-6\nproposers = ["lm_positions"]')
+    wanted = load_settings("paper", [str(tmp_path / "mine.py")], tmp_path / "own.toml")
+    report = annotate(corpus, tmp_path / "run", model, wanted)
+    assert report["counts"]["Story.too_long"] > 0
+    assert "Story.kept" not in report["counts"]
+
+
 @pytest.mark.case("K3")
 def test_a_document_that_holds_a_call_is_no_annotation(tmp_path, corpus, model):
     annotate(corpus, tmp_path / "run", model, settings(tmp_path))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from toolwise.core.limits import LIMITS
 from toolwise.core.types import Result, Tool
 from toolwise.gate.gate import Gate
 from toolwise.models.base import LanguageModel
@@ -112,8 +113,10 @@ class Pipeline:
         return replace(candidate, stands_on=stands_on(arguments, passage.text[: candidate.offset], given, tokenizer))
 
     def _told(self, stages: _Stages, passage: Passage, candidate: Candidate) -> Candidate:
-        """Drop a call that gives back what it was given, and one that gives the very words that follow."""
+        """Drop a call whose result is too long, says what was said already, or has the very words that follow."""
         own, result = stages.settings, candidate.result or ""
+        if len(self._model.tokenizer.encode(result)) > LIMITS.taught_result_tokens:
+            return replace(candidate, reason="too_long")
         if own.look_ahead_guard and repeats(result, self._arguments(stages, candidate)):
             return replace(candidate, reason="repeats_argument")
         if own.look_ahead_guard and already_said(result, passage.text, candidate.offset):
