@@ -73,6 +73,10 @@ def test_a_second_source_has_to_say_so_too(body, result, reason):
     assert verdict("second_source", call(body, result), second_source="Elsewhere") == reason
 
 
+def test_a_second_source_is_asked_for_a_number_as_for_a_text():
+    assert verdict("second_source", call("Pair(a=1867, b=1)", "1867"), second_source="Steady") is None
+
+
 @pytest.mark.parametrize("other", ["", "Nowhere", "Pair"])
 def test_a_second_source_has_to_be_there_and_to_take_a_text(other):
     with pytest.raises(BadInput, match=r"second.source"):

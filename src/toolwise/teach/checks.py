@@ -54,7 +54,7 @@ def not_older(passage: Passage, candidate: Candidate, executor: Executor) -> str
 
 
 def second_source(other: str, registry: Registry, notation: Notation = PLAIN) -> Check:
-    """Another tool of the run is asked for the same text: at least half of the result's words must be its answer's."""
+    """Another tool of the run is asked for the first argument: half of the result's words must be its answer's."""
     if other not in registry:
         raise BadInput(f"The check second_source needs another of the run's tools as second_source, not {other!r}.")
     tool = registry[other]
@@ -65,7 +65,7 @@ def second_source(other: str, registry: Registry, notation: Notation = PLAIN) ->
     def check(passage: Passage, candidate: Candidate, executor: Executor) -> str | None:
         raw = read_body(candidate.body, notation)[1]
         arguments = read_arguments(raw, registry[candidate.tool], notation)
-        asked = write_body(tool, {takes: next(iter(arguments.values()), "")}, notation)
+        asked = write_body(tool, {takes: str(next(iter(arguments.values()), ""))}, notation)
         answer = executor.again(passage, asked)
         return None if answer.ok and _agree(candidate.result or "", answer.text) else "no_agreement"
 
