@@ -79,6 +79,7 @@ def test_a_tool_that_writes_is_refused(tmp_path: Path) -> None:
         ("He got [Lend(sum=100, years=2)] 2 crowns.", 'missing argument "kind"'),
         ("He got [Lend(100, 2, simple)] 2 crowns.", "key=JSON value"),
         (f"{GOOD[0]} And [Borrow(sum=100)] more.", 'calls "Borrow"'),
+        ('He got [Lend(sum=100, years=2, kind="simple") -> 2] 2 crowns.', "holds a result"),
     ],
 )
 def test_an_example_that_shows_no_good_call_is_refused(example: str, words: str, tmp_path: Path) -> None:

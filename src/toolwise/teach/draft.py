@@ -49,7 +49,7 @@ def sketch(tool: Tool, notation: Notation = PLAIN) -> Prompt:
 
 
 def checked(prompt: Prompt, tool: Tool, notation: Notation = PLAIN) -> Prompt:
-    """The prompt, once every example holds calls of the tool whose arguments fit, and nothing else. Raises BadInput."""
+    """The prompt, once every example holds calls of the tool whose arguments fit, and no results. Raises BadInput."""
     if len(prompt.examples) < ENOUGH:
         raise BadInput(f"The prompt of {tool.name} needs two examples or more; it has {len(prompt.examples)}.")
     _check_wordings(prompt)
@@ -59,12 +59,14 @@ def checked(prompt: Prompt, tool: Tool, notation: Notation = PLAIN) -> Prompt:
             if example.startswith(TO_EDIT):
                 raise BadInput("it is still the drafted line; write a text of your own in its place")
             if not (calls := find(example, notation)):
-                raise BadInput(f"it holds no call such as [{tool.name}({_shape(tool)})]")
+                raise BadInput(f"it holds no call such as [{tool.name}({_shape(tool)})], with a space before it")
             for call in calls:
                 name, raw = read_body(call.body, notation)
                 if name != tool.name:
                     raise BadInput(f"it calls {quote(name)}")
                 validator.validate(read_arguments(raw, tool, notation))
+                if call.result is not None:
+                    raise BadInput("it holds a result, which the runtime writes and no model; leave it out")
         except ToolwiseError as error:
             told = first_line(error)
             raise BadInput(f"The example {quote(example)} of {tool.name} cannot be used: {told}.") from None
