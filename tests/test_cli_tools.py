@@ -61,6 +61,20 @@ def test_own_tools_are_listed_with_their_arguments_and_defaults(mine: Path) -> N
     assert "Calculator" not in shown
 
 
+def test_arguments_that_take_anything_or_nothing_are_listed_as_well(tmp_path: Path) -> None:
+    body = {"type": "object", "properties": {"any": True, "name": {"type": ["string", "null"]}}}
+    operation = {
+        "operationId": "put",
+        "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
+    }
+    servers = [{"url": "https://api.example.org"}]
+    description = {"openapi": "3.1.0", "servers": servers, "paths": {"/things": {"post": operation}}}
+    (tmp_path / "api.json").write_text(jsonio.dumps(description), encoding="utf-8")
+    shown = invoke("tools", "list", tmp_path / "api.json")
+    assert "any: anything = nothing" in shown
+    assert "name: string or null = nothing" in shown
+
+
 def test_the_list_for_scripts_holds_whole_definitions(mine: Path) -> None:
     (row,) = jsonio.loads(invoke("tools", "list", mine, "--json"))
     assert (row["name"], row["effect"], len(row["examples"])) == ("Interest", "pure", 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -193,13 +193,20 @@ def _arguments(tool: Tool) -> str:
     """`city: string, days: integer = 3`"""
     required = tool.parameters.get("required", ())
     return ", ".join(
-        f"{name}: {_kind(schema)}" + ("" if name in required else f" = {schema.get('default', 'nothing')}")
+        f"{name}: {_kind(schema)}" + ("" if name in required else f" = {_default(schema)}")
         for name, schema in tool.parameters.get("properties", {}).items()
     )
 
 
+def _default(schema: Any) -> str:
+    return str(schema.get("default", "nothing")) if isinstance(schema, Mapping) else "nothing"
+
+
 def _kind(schema: Any) -> str:
+    if not isinstance(schema, Mapping):  # JSON Schema's true
+        return "anything"
     if "enum" in schema:
         return " or ".join(map(str, schema["enum"]))
+    kinds = schema.get("type", ())
     unions = schema.get("anyOf") or schema.get("oneOf") or ()
-    return str(schema.get("type") or " or ".join(map(_kind, unions)) or "anything")
+    return " or ".join([kinds] if isinstance(kinds, str) else [*kinds, *map(_kind, unions)]) or "anything"
