@@ -8,6 +8,7 @@ Not covered: encoders that are read in another way (a first token, a projection 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,6 +39,7 @@ class SentenceEncoder:
         self._network, self._tokenizer = network, tokenizer
         self._query_prefix, self._text_prefix = query_prefix, text_prefix
         self._tokens = min(_TOKENS, getattr(network.config, "max_position_embeddings", _TOKENS))
+        self._one = threading.Lock()  # a tokenizer is not for several threads
 
     def scores(self, query: str, texts: Sequence[str]) -> list[float]:
         """The cosine of the query with each text."""
@@ -55,9 +57,9 @@ class SentenceEncoder:
         return rows[torch.tensor(order).argsort()]
 
     def _pooled(self, texts: list[str]) -> torch.Tensor:
-        given = self._tokenizer(texts, padding=True, truncation=True, max_length=self._tokens, return_tensors="pt").to(
-            self._network.device
-        )
+        with self._one:
+            given = self._tokenizer(texts, padding=True, truncation=True, max_length=self._tokens, return_tensors="pt")
+        given = given.to(self._network.device)
         states = self._network(**given).last_hidden_state
         mask = given["attention_mask"].unsqueeze(-1).to(states.dtype)
         mean = (states * mask).sum(1) / mask.sum(1).clamp(min=1)
