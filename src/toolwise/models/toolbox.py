@@ -30,11 +30,14 @@ from toolwise.models.readers.upstream import connect
 from toolwise.models.texts import open_index
 from toolwise.tools.calculator import CALCULATOR
 from toolwise.tools.calendar import CALENDAR
+from toolwise.tools.language import FastText
 from toolwise.tools.load import DESCRIPTIONS, load_tools
 from toolwise.tools.openapi import openapi_tools
 from toolwise.tools.qa import Reader, make_qa
 from toolwise.tools.registry import Registry
 from toolwise.tools.search import Reranker, make_search
+from toolwise.tools.translate import make_translate
+from toolwise.tools.translators import Translator, translator_named
 
 Option = str | int | float | bool
 #: By the name of a tool or a file: `{"Search": {"index": "wiki-vital"}}`.
@@ -56,17 +59,28 @@ def toolbox(wanted: Iterable[str], options: Options | None = None, model: ModelO
 
     Raises BadInput for what is not there, and for options that nobody takes.
     """
-    options, sources = options or {}, list(dict.fromkeys(wanted))
-    stray = [name for name in options if name not in sources]
-    if stray:
-        raise BadInput(f"There are options for {quote(stray[0])}, which is not among the tools: {', '.join(sources)}.")
     tools: list[Tool] = []
     identity: dict[str, str] = {}
-    for source in sources:
-        made, behind = _made(source, options.get(source, {}), model or _no_model)
+    for source, own in _with_options(wanted, options):
+        made, behind = _made(source, own, model or _no_model)
         tools += made
         identity |= {tool.name: behind for tool in made if behind}
     return Toolbox(Registry(tools), identity)
+
+
+def names_of(wanted: Iterable[str], options: Options | None = None) -> tuple[str, ...]:
+    """The names of these tools; of the package's without opening the index or the model that they need.
+
+    Raises BadInput as `toolbox` does, but for what only making them would show.
+    """
+    names: list[str] = []
+    for source, own in _with_options(wanted, options):
+        if source in _MAKERS:
+            _check_options(source, _MAKERS[source], own)
+            names.append(source)
+        else:
+            names += [tool.name for tool in _made(source, own, _no_model)[0]]
+    return tuple(names)
 
 
 def package_tools() -> dict[str, dict[str, Any]]:
@@ -102,6 +116,14 @@ def _value(text: str) -> Option:
 
 def _no_model() -> LanguageModel:
     raise BadInput("This tool asks a language model, and none was given to it; name one in its options.")
+
+
+def _with_options(wanted: Iterable[str], options: Options | None) -> list[tuple[str, Mapping[str, Option]]]:
+    options, sources = options or {}, list(dict.fromkeys(wanted))
+    stray = [name for name in options if name not in sources]
+    if stray:
+        raise BadInput(f"There are options for {quote(stray[0])}, which is not among the tools: {', '.join(sources)}.")
+    return [(source, options.get(source, {})) for source in sources]
 
 
 def _made(source: str, options: Mapping[str, Option], model: ModelOf) -> tuple[list[Tool], str]:
@@ -187,9 +209,26 @@ def _reader(reader: str, upstream_model: str, key_env: str, model: ModelOf) -> R
     return LMReader(model)
 
 
+def _translate(
+    model: ModelOf, *, translator: str = "apertium", sources: str = "", sure: float = 0.5
+) -> tuple[Tool, str]:
+    """`translator`: `apertium`, `ct2:FOLDER` or `hf:NAME`; `sources`: codes of languages that it must have, `es,fr`."""
+    detect = FastText()
+    codes = [code.strip() for code in str(sources).split(",") if code.strip()] or None
+    made = translator_named(str(translator), sources=codes, others={"hf": _seq2seq})
+    behind = f"{made.identity}, {detect.identity}, sure {sure}"
+    return make_translate(made, detect=detect, sure=float(sure)), behind
+
+
+def _seq2seq(name: str, sources: Iterable[str] | None) -> Translator:
+    found: Translator = import_module("toolwise.models.translator").load_translator(name, sources)
+    return found
+
+
 _MAKERS: Mapping[str, Callable[..., tuple[Tool, str]]] = {
     "Calculator": _calculator,
     "Calendar": _calendar,
     "Search": _search,
     "QA": _qa,
+    "Translate": _translate,
 }
