@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,3 +47,14 @@ def padded(text: str) -> str:
     """SQuAD's normalisation (no case, signs, articles), without accents, between spaces: whole words are compared."""
     plain = "".join(c for c in unicodedata.normalize("NFD", text.lower()) if not unicodedata.combining(c))
     return f" {' '.join(_ARTICLE.sub(' ', _SIGN.sub(' ', plain)).split())} "
+
+
+def standing(texts: Iterable[str], answers: set[str]) -> set[str]:
+    """The answers that stand in one of the texts, all of them padded."""
+    sizes = {len(answer.split()) for answer in answers}
+    found: set[str] = set()
+    for words in map(str.split, texts):
+        for size in sizes:
+            runs = (f" {' '.join(words[at : at + size])} " for at in range(len(words) - size + 1))
+            found.update(run for run in runs if run in answers)
+    return found
