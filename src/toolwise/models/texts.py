@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from toolwise.core import jsonio
-from toolwise.core.errors import ModelUnavailable, ToolwiseError
+from toolwise.core.errors import BadInput, Corrupt, ModelUnavailable, ToolwiseError
 from toolwise.core.limits import LIMITS
 from toolwise.models.pulled import Source, pulled_folder
 from toolwise.tools.index import Index, IndexSettings, build_index
@@ -57,7 +57,17 @@ def _wiki(language: str, locale: str, digest: str) -> Source:
         ),
         extra="search",
         needs=("bm25s", "filelock", "Stemmer"),
+        usable=_has_index,
     )
+
+
+def _has_index(folder: Path) -> bool:
+    """Whether the index can be searched: not if it is damaged, or words are read in another way by now."""
+    try:
+        Index.open(folder / INDEX)
+    except (BadInput, Corrupt):
+        return False
+    return True
 
 
 def _index_summaries(language: str, licence: str, file: Path, folder: Path) -> None:
@@ -92,7 +102,7 @@ TEXTS: dict[str, Source] = {
 def open_index(name: str | Path, cache: Path | None = None) -> Index:
     """The index of texts that were pulled under a name, or the one in a folder that `build_index` made.
 
-    Raises ModelUnavailable for a known name that nobody has pulled, and otherwise as `Index.open` does.
+    Raises ModelUnavailable for a known name that is to be pulled, or pulled again, and otherwise as `Index.open` does.
     """
     text = str(name)
     return Index.open(pulled_folder(text, TEXTS[text], cache) / INDEX if text in TEXTS else Path(text))
