@@ -7,7 +7,7 @@ import pytest
 from recording_api import recording_api
 from toolwise.core.errors import BadInput, ModelUnavailable
 from toolwise.models import toolbox as module
-from toolwise.models.toolbox import package_tools, parse_options, toolbox
+from toolwise.models.toolbox import names_of, package_tools, parse_options, toolbox
 from toolwise.tools.calculator import CALCULATOR
 from toolwise.tools.calendar import CALENDAR
 from toolwise.tools.index import build_index
@@ -34,6 +34,14 @@ def refused(words: str, *wanted: str, **options: dict) -> None:
 
 
 # Names and files
+
+
+def test_names_are_told_without_opening_what_a_tool_of_the_package_needs() -> None:
+    assert names_of(["Search", "Calendar"], {"Search": {"index": "nowhere"}}) == ("Search", "Calendar")
+    with pytest.raises(BadInput, match="no option"):
+        names_of(["Search"], {"Search": {"indx": "nowhere"}})
+    with pytest.raises(BadInput, match="not among the tools"):
+        names_of(["Calendar"], {"Search": {"index": "nowhere"}})
 
 
 def test_tools_of_the_package_and_of_a_file_stand_in_the_order_in_which_they_were_named(tmp_path: Path) -> None:

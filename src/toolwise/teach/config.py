@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from toolwise.core.errors import BadInput
 from toolwise.core.limits import LIMITS
 from toolwise.core.toml import read_toml
-from toolwise.models.toolbox import Option, toolbox
+from toolwise.models.toolbox import Option, names_of
 
 
 class _Frozen(BaseModel):
@@ -155,7 +155,7 @@ def load_settings(
     except ValidationError as error:
         raise BadInput(_problem(error)) from error
     sources = tuple(dict.fromkeys(tools)) or settings.sources or DEFAULT_TOOLS
-    names = toolbox(sources, settings.options).registry.names
+    names = names_of(sources, settings.options)
     unknown = [name for name in (*strange, *settings.prompts) if name not in (*names, *PRESETS[preset].tools)]
     if unknown:  # a misspelt name would pass unseen
         raise BadInput(f"There are settings for {unknown[0]!r}, but no such tool; there are {', '.join(names)}.")

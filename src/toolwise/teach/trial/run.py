@@ -50,9 +50,9 @@ def try_tools(
 
     `model` is loaded behind the tools, whose mistakes are said at once. Raises BadInput, ModelUnavailable.
     """
-    lessons(settings)
-    network = model()
-    taught = lessons(settings, lambda: network)
+    loaded: list[LanguageModel] = []
+    taught = lessons(settings, lambda: loaded[0])
+    loaded.append(network := model())
     chosen = list(_first(passages_of(corpus, network.tokenizer, settings.passage_tokens, documents), each))
     if not chosen:
         raise BadInput(f"The first {documents} documents of {str(corpus)!r} hold no text to try; give another corpus.")
