@@ -19,6 +19,7 @@ from toolwise.commands import approvals, audit, definitions, export, index, ledg
 from toolwise.commands import tools as own_tools
 from toolwise.commands.common import (
     DEFAULT_MODEL,
+    JsonOption,
     ModelOption,
     PresetOption,
     SettingsOption,
@@ -58,7 +59,6 @@ for group, name in (
 app.add_typer(eval_app, name="eval")
 app.add_typer(bench_app, name="bench")
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts instead of text for people.")]
 ToolsOption = Annotated[
     str, typer.Option(help="Tools, with commas between: names of the package's, files of yours (mine.py).")
 ]

@@ -104,7 +104,7 @@ def named(tools: str) -> Registry:
     """The tools that were named. Raises BadInput."""
     from toolwise.tools.load import chosen_tools
 
-    return chosen_tools(dict.fromkeys(name.strip() for name in tools.split(",") if name.strip()))
+    return chosen_tools(tool_names(tools))
 
 
 def read_text(path: Path) -> str:
