@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -101,3 +102,10 @@ def test_the_card_leaves_the_licence_to_the_user_and_says_how_the_data_was_made(
     tools, settings = (loads(block.split("```")[0]) for block in card.text.split("```json\n")[1:])
     assert [tool["function"]["name"] for tool in tools] == ["Calculator", "Calendar", "Weather"]
     assert settings == {"model": "a" * 64, "settings": {"seed": 0}}
+
+
+def test_the_card_does_not_say_where_an_index_or_a_server_is(tmp_path: Path) -> None:
+    options = {"Search": {"index": "/home/ann/letters.index"}}
+    run = replace(run_of(*ROWS), settings={"settings": {"seed": 0, "options": options}})
+    export(run, "datasets", tmp_path / "out")
+    assert "letters.index" not in (tmp_path / "out" / "README.md").read_text("utf-8")

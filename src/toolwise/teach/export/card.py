@@ -101,6 +101,8 @@ _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000
 def card(run: Run, rows: int, calls: Mapping[str, int]) -> str:
     """The text of README.md for so many rows, and so many calls of each tool."""
     settings = {name: value for name, value in run.settings.items() if name not in ("tools", "prompts")}
+    if isinstance(own := settings.get("settings"), Mapping):  # where an index or a server is, is nobody's business
+        settings["settings"] = {name: value for name, value in own.items() if name != "options"}
     return _TOP.format(size=_size(rows)) + _BODY.format(
         rows=rows,
         calls=", ".join(f"{name} {count}" for name, count in sorted(calls.items())),
