@@ -29,7 +29,7 @@ from toolwise.teach.keep import keep, prices, thresholds
 from toolwise.teach.lessons import Lessons, lessons
 from toolwise.teach.pipeline import Pipeline
 from toolwise.teach.records import Augmented, Candidate, Passage
-from toolwise.teach.source import digest_of, in_shards, passages_of
+from toolwise.teach.source import digest_of, in_lists, passages_of
 from toolwise.teach.store import Store, shards
 from toolwise.teach.store.shards import ShardInfo
 from toolwise.teach.weave import augment
@@ -82,7 +82,7 @@ def annotate(
         if store.manifest is not None:
             return dict(store.manifest["report"])
         passages = passages_of(corpus, tokenizer, settings.passage_tokens, limit)
-        total = _write_passages(store, in_shards(passages, settings.shard_passages))
+        total = _write_passages(store, in_lists(passages, settings.shard_passages))
         job = Job(str(out), model, settings, f"annotate-{store.fingerprint[:12]}", dtype, device)
         _score(store, job, total, workers, progress)
         return _finish(

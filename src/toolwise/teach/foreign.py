@@ -13,7 +13,7 @@ from toolwise.core.limits import LIMITS
 from toolwise.core.schema import raw_argument
 from toolwise.core.types import Tool
 from toolwise.notation.inline import PLAIN, Notation, write_body
-from toolwise.teach.corpus.languages import Tell, foreign_runs, sentences
+from toolwise.teach.corpus.languages import Tell, bare_sentences, foreign_runs
 from toolwise.teach.prepare import Prepared
 from toolwise.teach.propose import new_candidate
 from toolwise.teach.records import Candidate
@@ -43,7 +43,7 @@ class ForeignProposer:
             if position is None:
                 continue
             whole = text[start:end]
-            last = [whole[a:b] for a, b in sentences(whole)][-1]
+            last = [whole[a:b] for a, b in bare_sentences(whole)][-1]
             for said in dict.fromkeys([whole, last]):
                 if len(said) <= LIMITS.translate_chars and len(self._body(argument, said)) <= LIMITS.call_chars:
                     body = self._body(argument, said)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 from toolwise.core.jsonio import fingerprint
 from toolwise.documents import corpus_digest, read_documents
@@ -15,6 +16,8 @@ from toolwise.teach.corpus import cut
 from toolwise.teach.records import Augmented, Earlier, Passage
 from toolwise.teach.store import Store, shards
 from toolwise.teach.weave import unweave
+
+T = TypeVar("T")
 
 
 def is_run(corpus: Path) -> bool:
@@ -42,11 +45,11 @@ def passages_of(corpus: Path, tokenizer: Tokenizer, most_tokens: int, limit: int
     return (p for document in read_documents(corpus, limit=limit) for p in cut(document, tokenizer, most_tokens))
 
 
-def in_shards(passages: Iterable[Passage], size: int) -> Iterator[list[Passage]]:
-    """Lists of `size` passages, the last one shorter."""
-    stream = iter(passages)
-    while rows := list(islice(stream, size)):
-        yield rows
+def in_lists(rows: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of `size` rows, the last one shorter."""
+    stream = iter(rows)
+    while taken := list(islice(stream, size)):
+        yield taken
 
 
 def _of_run(store: Store) -> Iterator[Passage]:

@@ -9,9 +9,9 @@ Not covered: texts in scripts without spaces; foreign words inside an English se
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
-from toolwise.documents.sentences import SENTENCE_END
+from toolwise.documents.sentences import sentences
 from toolwise.tools.language import Guess
 
 Tell = Callable[[str], Guess]
@@ -35,7 +35,7 @@ def foreign_runs(text: str, detect: Tell) -> list[tuple[int, int]]:
     """Where sentences in one other language stand one behind the other: [start, end) of each run, spaces left out."""
     runs: list[tuple[int, int]] = []
     before = None
-    for start, end in sentences(text):
+    for start, end in bare_sentences(text):
         language = _language(text[start:end], detect) if len(text[start:end].split()) >= _FEWEST_WORDS else None
         if language is not None and language != _ENGLISH:
             if language == before:
@@ -52,13 +52,10 @@ def _language(text: str, detect: Tell) -> str | None:
     return code if probability > SURE else None
 
 
-def sentences(text: str) -> Iterator[tuple[int, int]]:
+def bare_sentences(text: str) -> Iterator[tuple[int, int]]:
     """Where each sentence stands, without the spaces around it."""
-    start = 0
-    ends: Sequence[int] = [*(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
-    for end in ends:
+    for start, end in sentences(text):
         whole = text[start:end]
         if whole.strip():
             left = start + len(whole) - len(whole.lstrip())
             yield left, left + len(whole.strip())
-        start = end

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from toolwise.core.types import Tool
 from toolwise.teach.export.card import card
-from toolwise.teach.export.run import Run, batched, callable_by_name, calls_of
+from toolwise.teach.export.run import Run, callable_by_name, calls_of
 from toolwise.teach.records import Augmented
+from toolwise.teach.source import in_lists
 from toolwise.teach.store.rows import write_parquet
 
 _FILE_ROWS = 20_000  # some 50 MB of passages, held in memory while a file is written
@@ -49,7 +50,7 @@ def write(run: Run, folder: Path) -> Mapping[str, int]:
     count, calls = 0, Counter[str]()
     folder.mkdir(exist_ok=True)
     (folder / "data").mkdir()
-    for number, batch in enumerate(batched(run.rows, _FILE_ROWS)):
+    for number, batch in enumerate(in_lists(run.rows, _FILE_ROWS)):
         rows = [_dataset_row(row, tools) for row in batch]
         write_parquet(folder / "data" / f"train-{number:05d}.parquet", [rows], DatasetRow)
         count += len(rows)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -50,13 +49,6 @@ def finished_run(folder: Path) -> Run:
             f"The run in {str(folder)!r} does not keep what its tools are; annotate again, to another folder."
         )
     return Run(store.read("augmented", Augmented), list(tools.values()), store.fingerprint, store.settings)
-
-
-def batched(rows: Iterable[Augmented], size: int) -> Iterator[list[Augmented]]:
-    """The rows in lists of `size`, the last one maybe shorter."""
-    waiting = iter(rows)
-    while batch := list(islice(waiting, size)):
-        yield batch
 
 
 def callable_by_name(tools: Iterable[Mapping[str, Any]]) -> dict[str, Tool]:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from toolwise.core.jsonio import dumps
 from toolwise.notation.segments import Tokenizer
-from toolwise.teach.export.run import Run, batched
+from toolwise.teach.export.run import Run
 from toolwise.teach.records import Augmented
+from toolwise.teach.source import in_lists
 from toolwise.teach.store.rows import write_parquet
 from toolwise.teach.training.examples import Example, row_examples
 
@@ -71,7 +72,7 @@ def write(run: Run, path: Path, encoding: Encoding) -> Mapping[str, int]:
 
 
 def _batches(run: Run, encoding: Encoding, dropped: Counter[str]) -> Iterator[Sequence[TokenRow]]:
-    for rows in batched(run.rows, _BATCH):
+    for rows in in_lists(run.rows, _BATCH):
         examples, lost = row_examples(
             rows, encoding.tokenizer, encoding.length, mask_results=encoding.mask_results, end=encoding.end
         )

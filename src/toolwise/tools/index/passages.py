@@ -12,7 +12,7 @@ from math import ceil
 
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Document
-from toolwise.documents.sentences import SENTENCE_END
+from toolwise.documents.sentences import sentences
 from toolwise.tools.index.words import WORD
 
 
@@ -36,7 +36,7 @@ def cut(document: Document, words: int, limits: Limits = LIMITS) -> Iterator[Pas
 
 
 def _texts(text: str, words: int, chars: int) -> Iterator[str]:
-    pieces = [piece for sentence in _sentences(text) for piece in _pieces(sentence, words, chars)]
+    pieces = [piece for start, end in sentences(text) for piece in _pieces(text[start:end], words, chars)]
     counts = [len(WORD.findall(piece)) for piece in pieces]
     wanted = ceil(sum(counts) / max(1, ceil(sum(counts) / words)))  # equal parts, so that none is a mere rest
     taken: list[str] = []
@@ -50,15 +50,6 @@ def _texts(text: str, words: int, chars: int) -> Iterator[str]:
         size, length = size + count, length + len(piece)
     if size:
         yield "".join(taken).strip()
-
-
-def _sentences(text: str) -> Iterator[str]:
-    start = 0
-    for match in SENTENCE_END.finditer(text):
-        yield text[start : match.end()]
-        start = match.end()
-    if start < len(text):
-        yield text[start:]
 
 
 def _pieces(sentence: str, words: int, chars: int) -> Iterator[str]:
