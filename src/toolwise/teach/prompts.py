@@ -19,7 +19,8 @@ from toolwise.notation.inline import strip
 class Prompt:
     """`examples` are texts with calls (without results) written into them.
 
-    In `call_wording` and `result_wording`, `{input}` is the raw argument text of the call and `{result}` its result.
+    In `call_wording` and `result_wording`, `{input}` is the one argument of the call, or all of them as written, and
+    `{result}` its result.
     """
 
     tool: str

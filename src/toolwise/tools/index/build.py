@@ -1,7 +1,8 @@
 """Texts in, an index out: `build_index`. Killed at any instant, it goes on from the last whole shard when run again.
 
 Documents are read in their order and cut into passages; some thousand passages make a shard, whose words are counted;
-all counts together make the matrix. Memory holds one shard and the vocabulary, and the matrix is paged by the system.
+all counts together make the matrix. Memory holds one shard, the vocabulary and the ids of all documents; the matrix is
+paged by the system.
 
 Not covered: texts that change while they are read; more than 2**31 passages.
 """
