@@ -37,15 +37,20 @@ if TYPE_CHECKING:
     from toolwise.models.hub import pull
     from toolwise.models.load import load_model
     from toolwise.models.scripted import ScriptedModel
+    from toolwise.models.toolbox import toolbox
     from toolwise.notation.markers import Notation
-    from toolwise.teach.annotate import annotate, load_augmented
+    from toolwise.teach.annotate import annotate, annotate_rounds, load_augmented
     from toolwise.teach.config import Settings, load_settings
+    from toolwise.teach.export.formats import export
+    from toolwise.teach.export.run import finished_run
     from toolwise.teach.report.summary import summarise
     from toolwise.teach.train import TrainSettings, train
     from toolwise.tools.builtin import builtin_registry
     from toolwise.tools.confined.fetch import safe_fetch
     from toolwise.tools.confined.paths import ConfinedFolder
     from toolwise.tools.confined.query import safe_query
+    from toolwise.tools.index.build import build_index
+    from toolwise.tools.index.index import Index
     from toolwise.tools.openapi.tools import openapi_tools
     from toolwise.tools.registry import Registry, tool
 
@@ -71,15 +76,20 @@ _HOMES = {
     "models.hub": ("pull",),
     "models.load": ("load_model",),
     "models.scripted": ("ScriptedModel",),
+    "models.toolbox": ("toolbox",),
     "notation.markers": ("Notation",),
-    "teach.annotate": ("annotate", "load_augmented"),
+    "teach.annotate": ("annotate", "annotate_rounds", "load_augmented"),
     "teach.config": ("Settings", "load_settings"),
+    "teach.export.formats": ("export",),
+    "teach.export.run": ("finished_run",),
     "teach.report.summary": ("summarise",),
     "teach.train": ("TrainSettings", "train"),
     "tools.builtin": ("builtin_registry",),
     "tools.confined.fetch": ("safe_fetch",),
     "tools.confined.paths": ("ConfinedFolder",),
     "tools.confined.query": ("safe_query",),
+    "tools.index.build": ("build_index",),
+    "tools.index.index": ("Index",),
     "tools.openapi.tools": ("openapi_tools",),
     "tools.registry": ("Registry", "tool"),
 }
@@ -99,6 +109,7 @@ __all__ = [
     "Document",
     "Effect",
     "Gate",
+    "Index",
     "Labels",
     "LanguageModel",
     "Notation",
@@ -117,8 +128,12 @@ __all__ = [
     "WrittenCall",
     "__version__",
     "annotate",
+    "annotate_rounds",
+    "build_index",
     "builtin_registry",
     "execute_all",
+    "export",
+    "finished_run",
     "generate",
     "load_augmented",
     "load_model",
@@ -132,6 +147,7 @@ __all__ = [
     "safe_query",
     "summarise",
     "tool",
+    "toolbox",
     "train",
 ]
 
