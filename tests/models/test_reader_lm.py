@@ -166,10 +166,25 @@ def test_a_model_is_asked_for_when_a_question_needs_it_and_reads_its_examples_on
     for _ in range(3):
         reader.read(QUESTION, PASSAGES)
     assert len(given) == 1
-    examples = 3 * given[0].usage.positions // 4
-    before = given[0].usage.positions
-    reader.read(QUESTION, PASSAGES)
-    assert given[0].usage.positions - before < examples
+
+
+def test_what_was_read_of_the_last_questions_passages_is_not_read_again() -> None:
+    model, others = tiny(), [replace(hit, text=f"Also: {hit.text}") for hit in PASSAGES]
+    reader = LMReader(lambda: model, limits=replace(LIMITS, answer_steps=8))
+
+    def cost(question: str, passages: list[Hit]) -> int:
+        before = model.usage.positions
+        reader.read(question, passages)
+        return model.usage.positions - before
+
+    examples_too, other, same = cost(QUESTION, PASSAGES), cost(QUESTION, others), cost("Where is it?", others[::-1])
+    assert examples_too > 2 * other > 3 * same
+    kept = LMReader(lambda: model, least=-1_000)
+    for question in (QUESTION, "Who?", QUESTION):
+        again, fresh = kept.read(question, PASSAGES), LMReader(lambda: model, least=-1_000).read(question, PASSAGES)
+        assert again is not None
+        assert fresh is not None
+        assert (again.text, again.hit, again.score) == (fresh.text, fresh.hit, pytest.approx(fresh.score, abs=1e-3))
 
 
 def test_a_model_without_room_for_a_passage_says_so() -> None:

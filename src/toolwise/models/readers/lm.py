@@ -9,6 +9,7 @@ Not covered: an answer in other words than the passage's, such as a sum of two n
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Sequence
 
 from toolwise.core.errors import ToolFailed
@@ -53,12 +54,16 @@ _EXAMPLES = (
 )
 
 
-def _asked(passage: str, question: str) -> str:
-    return f"Passage: {passage}\nQuestion: {question}\nAnswer:"
+def _passage(text: str) -> str:
+    return f"Passage: {text}\n"
+
+
+def _question(text: str) -> str:
+    return f"Question: {text}\nAnswer:"
 
 
 _HEAD = "Answer each question with a few words of the passage.\n\n" + "".join(
-    f"{_asked(passage, question)} {answer}\n\n" for passage, question, answer in _EXAMPLES
+    f"{_passage(passage)}{_question(question)} {answer}\n\n" for passage, question, answer in _EXAMPLES
 )
 
 
@@ -68,6 +73,9 @@ LEAST = -6.0
 
 class LMReader:
     """`model` gives the model when a question first needs it, so that a tool can be made before its model is loaded.
+
+    The examples are read once, and what was read of the passages of one question is kept for the next: questions about
+    one text often find the same ones. So it holds a cache for each passage, and answers one question at a time.
 
     `identity` says which model that is; left out, it is the run's own, which is part of a run's fingerprint anyway.
     `least` takes the place of `LEAST`; `rank` is the weight of what the search thinks of a passage: the log of its
@@ -89,36 +97,55 @@ class LMReader:
         self._model, self._limits = model, limits
         self._least, self._rank = least, rank
         self._head: tuple[LanguageModel, Session] | None = None
+        self._kept: dict[str, tuple[Session, int]] = {}
+        self._one = threading.Lock()
 
     def read(self, question: str, passages: Sequence[Hit]) -> Answer | None:
         """The likeliest span of all passages. Raises ToolFailed for a model whose context is too short for one."""
         if not passages:
             return None
-        model, head = self._read_head()
-        best = max(hit.score for hit in passages)
-        starts = [self._start(model, head, question, hit, best) for hit in passages]
-        found = next(likeliest(starts, _line_ends(model), self._limits.answer_steps), None)
+        with self._one:
+            model, texts = self._loaded(), [_text(hit) for hit in passages]
+            self._kept = {text: self._kept.get(text) or self._begun(text) for text in texts}
+            best = max(hit.score for hit in passages)
+            starts = [
+                self._start(text, question, hit.score / best if best > 0 else 1.0)
+                for text, hit in zip(texts, passages, strict=True)
+            ]
+            found = next(likeliest(starts, _line_ends(model), self._limits.answer_steps), None)
         if found is None or found.score < self._least:
             return None
         return Answer(found.span, passages[found.start], found.score)
 
-    def _read_head(self) -> tuple[LanguageModel, Session]:
-        """The model, and a session that has read the examples: every question begins there."""
+    def _loaded(self) -> LanguageModel:
         if self._head is None:
             model = self._model()
             session = model.session(model.tokenizer.begin + model.tokenizer.encode(_HEAD))
             _check_room(session)
             session.logits()  # what is fed is read only when something is asked
             self._head = model, session
-        return self._head
+        return self._head[0]
 
-    def _start(self, model: LanguageModel, head: Session, question: str, hit: Hit, best: float) -> Start:
-        passage = one_line(f"{hit.title}: {hit.text}" if hit.title else hit.text)
+    def _begun(self, text: str) -> tuple[Session, int]:
+        """A session that has been fed a passage behind the examples, and where it ends."""
+        assert self._head is not None
+        model, head = self._head
         session = head.fork()
-        session.feed(model.tokenizer.encode(_asked(passage, question)))
+        session.feed(model.tokenizer.encode(_passage(text)))
+        return session, len(session.ids)
+
+    def _start(self, text: str, question: str, rank: float) -> Start:
+        """`rank` is the passage's score beside the best one's."""
+        model, (session, length) = self._loaded(), self._kept[text]
+        session.rewind(length)
+        session.feed(model.tokenizer.encode(_question(question)))
         _check_room(session)
-        bonus = self._rank * math.log(hit.score / best) if 0 < hit.score < best else 0.0
-        return Start(session, spans_of(passage, model.tokenizer, self._limits.answer_tokens), bonus)
+        bonus = self._rank * math.log(rank) if rank > 0 else 0.0
+        return Start(session, spans_of(text, model.tokenizer, self._limits.answer_tokens), bonus)
+
+
+def _text(hit: Hit) -> str:
+    return one_line(f"{hit.title}: {hit.text}" if hit.title else hit.text)
 
 
 def _check_room(session: Session) -> None:

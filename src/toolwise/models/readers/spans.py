@@ -69,32 +69,38 @@ def spans_of(text: str, tokenizer: Tokenizer, most: int) -> Node:
 
 
 def likeliest(starts: Sequence[Start], ends: Iterable[int], steps: int) -> Iterator[Found]:
-    """The spans by falling score, for as long as at most `steps` tokens more had to be read."""
-    order, end_ids = count(), list(ends)
-    begun: list[tuple[float, int, int, Session | None, int, Node]] = []
+    """The spans by falling score, for as long as at most `steps` looks further were needed.
 
-    def push(score: float, start: int, session: Session | None, token: int, node: Node) -> None:
-        heapq.heappush(begun, (-score, next(order), start, session, token, node))
+    The sessions are left somewhere behind where they were: to keep one for every span that was begun would take a copy
+    of the whole cache each.
+    """
+    order, end_ids = count(), list(ends)
+    bases = [len(start.session.ids) for start in starts]
+    begun: list[tuple[float, int, int, Ids, Node]] = []  # what was written of it; nothing: it is finished
+
+    def push(score: float, start: int, written: Ids, node: Node) -> None:
+        heapq.heappush(begun, (-score, next(order), start, written, node))
 
     for number, start in enumerate(starts):
         logs = _log_softmax(start.session.logits())
         for token, node in start.spans.following.items():
-            push(start.bonus + logs[token], number, start.session, token, node)
+            push(start.bonus + logs[token], number, (token,), node)
     while begun:
-        loss, _, number, session, token, node = heapq.heappop(begun)
-        if session is None:
+        loss, _, number, written, node = heapq.heappop(begun)
+        if not written:
             yield Found(number, node.span, -loss)
             continue
         if steps <= 0:
             return
         steps -= 1
-        session = session.fork()
-        session.feed([token])
+        session = starts[number].session
+        session.rewind(bases[number])
+        session.feed(written)
         logs = _log_softmax(session.logits())
         if node.span:
-            push(np.logaddexp.reduce(logs[end_ids]) - loss, number, None, token, node)
-        for following, child in node.following.items():
-            push(logs[following] - loss, number, session, following, child)
+            push(np.logaddexp.reduce(logs[end_ids]) - loss, number, (), node)
+        for token, child in node.following.items():
+            push(logs[token] - loss, number, (*written, token), child)
 
 
 def _grown(node: Node, piece: Ids) -> Node:
