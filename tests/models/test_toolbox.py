@@ -40,6 +40,8 @@ def test_names_are_told_without_opening_what_a_tool_of_the_package_needs() -> No
     assert names_of(["Search", "Calendar"], {"Search": {"index": "nowhere"}}) == ("Search", "Calendar")
     with pytest.raises(BadInput, match="no option"):
         names_of(["Search"], {"Search": {"indx": "nowhere"}})
+    with pytest.raises(BadInput, match=r"Translate\.sure is a number, such as 0\.5"):
+        names_of(["Translate"], {"Translate": {"sure": "very"}})
     with pytest.raises(BadInput, match="not among the tools"):
         names_of(["Calendar"], {"Search": {"index": "nowhere"}})
 

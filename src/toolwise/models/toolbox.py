@@ -146,6 +146,9 @@ def _made(source: str, options: Mapping[str, Option], model: ModelOf) -> tuple[l
     return [made], behind
 
 
+_NUMBERS: Mapping[type, tuple[type, ...]] = {int: (int,), float: (int, float)}
+
+
 def _check_options(source: str, maker: Callable[..., Any], options: Mapping[str, Option]) -> None:
     takes = _takes(maker)
     strange = [name for name in options if name not in takes]
@@ -153,7 +156,8 @@ def _check_options(source: str, maker: Callable[..., Any], options: Mapping[str,
         said = f"it takes {', '.join(takes)}" if takes else "it takes none"
         raise BadInput(f"{source} has no option {quote(strange[0])}; {said}.")
     for name, value in options.items():
-        if type(takes[name]) is int and type(value) is not int:
+        kinds = _NUMBERS.get(type(takes[name]))
+        if kinds and type(value) not in kinds:
             raise BadInput(f"{source}.{name} is a number, such as {takes[name]}, and not {quote(str(value))}.")
 
 
