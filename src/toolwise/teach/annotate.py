@@ -97,6 +97,7 @@ def annotate_rounds(
 
     The others are `<out>-round-1` and on. `how`: as for `annotate`.
     """
+    out = Path(os.path.abspath(out))  # `.` has no name to put a number to
     for number in range(1, rounds):
         folder = out.with_name(f"{out.name}-round-{number}")
         annotate(corpus, folder, model, settings, **how)
