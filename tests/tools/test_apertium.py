@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 from hypothesis import given, settings
@@ -222,12 +223,14 @@ def test_processes_that_were_killed_in_between_are_started_anew(spanish: Apertiu
 
 def test_whoever_meets_a_dying_process_is_told_and_the_next_one_is_answered(spanish: Apertium) -> None:
     spanish.translate(["el perro"], "es")
-    last = pids(spanish)[-1]
+    first, *_, last = pids(spanish)
+    before = read(first)
     os.kill(last, signal.SIGSTOP)  # so that the answer cannot come before the end
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(spanish.translate, ["el perro"], "es")
+        assert any(read(first) > before or Event().wait(0.001) for _ in range(30_000))
         os.kill(last, signal.SIGKILL)
-        with pytest.raises(ToolUnavailable, match=r"the translator died and was started anew"):
+        with pytest.raises(ToolUnavailable, match=r"the translator died and will be started anew"):
             asked.result(30)
     assert spanish.translate(["el perro"], "es") == ["The dog"]
 
@@ -278,6 +281,29 @@ def test_threads_behind_one_that_hangs_wait_no_longer_than_their_own_deadline() 
     made.close()
 
 
+def test_an_answer_that_nobody_waits_for_is_not_given_to_the_next_text() -> None:
+    class Interrupted(SystemClock):
+        """Ctrl-C comes while an answer is waited for."""
+
+        at = -1
+
+        def monotonic(self) -> float:
+            self.at -= 1
+            if self.at == 0:
+                raise KeyboardInterrupt
+            return super().monotonic()
+
+    clock = Interrupted()
+    made = apertium(["es"], clock=clock)
+    for at in range(1, 9):
+        made.translate(["el gato"], "es")
+        clock.at = at
+        with pytest.raises(KeyboardInterrupt):
+            made.translate(["el gato", "el gato"], "es")
+        assert made.translate(["el perro"], "es") == ["The dog"]
+    made.close()
+
+
 def test_an_answer_that_does_not_stop_is_cut_off() -> None:
     made = apertium(["es"], limits=replace(LIMITS, translated_bytes=100))
     assert made.translate(["el perro"], "es") == ["The dog"]
@@ -315,6 +341,11 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def pids(translator: Apertium) -> list[int]:
     return [pid for pids in translator.pids().values() for pid in pids]
+
+
+def read(pid: int) -> int:
+    """How many bytes a process has read so far."""
+    return int(Path(f"/proc/{pid}/io").read_text().split()[1])
 
 
 def running(pid: int) -> bool:

@@ -90,6 +90,8 @@ class Apertium:
     def _translated(self, text: str, way: Sequence[Pair]) -> str:
         if len(text) > self._limits.translate_chars:
             raise LimitExceeded(f"give at most {self._limits.translate_chars} characters to translate")
+        for pair in way:  # before time is taken: on a busy machine that is what takes long
+            self._pipelines[pair].start()
         deadline = self._clock.monotonic() + self._limits.translate_seconds
         pieces = _BETWEEN.split(text)
         for at in range(0, len(pieces), 2):

@@ -20,8 +20,8 @@ import select
 import subprocess
 import tempfile
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
 from typing import IO
@@ -57,27 +57,31 @@ def unescaped(text: str) -> str:
 class Pipeline:
     """The processes of one mode. One text at a time; threads wait for one another, a forked child starts its own."""
 
+    _chains: list[_Chain]
+
     def __init__(self, mode: Mode, limits: Limits, clock: Clock) -> None:
         self._mode, self._limits, self._clock = mode, limits, clock
         self._begin()
 
+    def start(self) -> None:
+        """Processes that are there already stay. Takes up to `limits.translator_seconds`. Raises ToolUnavailable."""
+        deadline = self._clock.monotonic() + self._limits.translator_seconds
+        with self._alone(deadline):
+            if not self._chains or not all(chain.alive for chain in self._chains):
+                self._end()
+                for part in _parts(self._mode.programs):
+                    self._chains.append(self._chain(part))
+                self._translated("", deadline)
+
     def translate(self, text: str, deadline: float) -> str:
         """`deadline` is on the clock's monotonic time. `text` has no NUL and no U+FFFF, which the engine reads as one.
 
-        Raises ToolUnavailable.
+        What was not started has died. Raises ToolUnavailable.
         """
-        if self._owner != os.getpid():  # the pipes are the parent's, whose answers we would take
-            self._begin()
-        if not self._lock.acquire(timeout=max(0.0, deadline - self._clock.monotonic())):
-            raise ToolUnavailable("the translator is busy with other texts: try again later")
-        try:
-            return self._translate(text, deadline)
-        except (_Broken, OSError) as error:
-            self._end()
-            why = error if isinstance(error, _Broken) else "did not start"
-            raise ToolUnavailable(f"the translator {why} and was started anew: try again") from None
-        finally:
-            self._lock.release()
+        with self._alone(deadline):
+            answer = self._translated(text, deadline)
+            self._renew()
+            return answer
 
     def pids(self) -> list[int]:
         """Of the processes, in the order of the pipeline; empty before the first text."""
@@ -91,13 +95,30 @@ class Pipeline:
 
     def _begin(self) -> None:
         self._owner, self._lock, self._asked = os.getpid(), threading.Lock(), 0
-        self._chains: list[_Chain] = []
+        self._chains = []
 
-    def _translate(self, text: str, deadline: float) -> str:
-        if not all(chain.alive for chain in self._chains):
+    @contextmanager
+    def _alone(self, deadline: float) -> Iterator[None]:
+        """While no other thread is at it. What goes wrong inside ends the processes."""
+        if self._owner != os.getpid():  # the pipes are the parent's, whose answers we would take
+            self._begin()
+        if not self._lock.acquire(timeout=max(0.0, deadline - self._clock.monotonic())):
+            raise ToolUnavailable("the translator is busy with other texts: try again later")
+        try:
+            yield
+        except (_Broken, OSError) as error:
             self._end()
+            why = error if isinstance(error, _Broken) else "did not start"
+            raise ToolUnavailable(f"the translator {why} and will be started anew: try again") from None
+        except BaseException:  # Ctrl-C: an answer that nobody waits for must not become the next text's
+            self._end()
+            raise
+        finally:
+            self._lock.release()
+
+    def _translated(self, text: str, deadline: float) -> str:
         if not self._chains:
-            self._chains = [self._chain(part) for part in _parts(self._mode.programs)]
+            raise _Broken("died")
         self._asked += 1
         mark = f"[#{self._asked}]".encode()
         frame = (escaped(text) + _STOP).encode("utf-8", "replace") + mark + b"\0"
@@ -105,7 +126,6 @@ class Pipeline:
             frame = chain.ask(frame, deadline)
             if not frame.endswith(mark + b"\0") or frame.count(b"\0") != 1:
                 raise _Broken("lost its place")
-        self._renew()
         return unescaped(frame[: -len(mark) - 1].decode("utf-8", "replace")).removesuffix(".")
 
     def _renew(self) -> None:
