@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 from loopback_site import PUBLIC, site
-from recording_api import RecordingApi, recording_api
 from starlette.responses import RedirectResponse
 
+from recording_api import RecordingApi, recording_api
 from toolwise.core.errors import BadInput, ToolFailed, UnsafeTarget
 from toolwise.tools.confined.fetch import METHODS, safe_fetch
 from toolwise.tools.confined.network import ScriptedNetwork

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from loopback_site import site
 from openapi_descriptions import PETS, WEATHER, weather
-from recording_api import RecordingApi, recording_api
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
+from recording_api import RecordingApi, recording_api
 from toolwise.core.errors import (
     DeadlineExceeded,
     InvalidArguments,

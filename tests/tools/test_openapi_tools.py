@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from loopback_site import CERTIFICATE, ODD_SPELLINGS, OTHER, PUBLIC, moved, page, site, trusting
 from openapi_descriptions import PETS, WEATHER, weather
-from recording_api import RecordingApi, recording_api
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
+from recording_api import RecordingApi, recording_api
 from toolwise.core.errors import BadInput, UnsafeTarget
 from toolwise.core.limits import LIMITS
 from toolwise.core.types import Call, CallContext, Principal, Result, Tool
@@ -25,10 +25,10 @@ from toolwise.gate.gate import Gate
 from toolwise.gate.offline import offline_gate
 from toolwise.gate.policy import CedarPolicy
 from toolwise.gate.state import open_state
+from toolwise.models.toolbox import toolbox
 from toolwise.tools import Registry
 from toolwise.tools.confined.fetch import safe_fetch
 from toolwise.tools.confined.network import ScriptedNetwork
-from toolwise.tools.load import chosen_tools
 from toolwise.tools.openapi import openapi_tools, yaml_text
 
 PET_SHOP = yaml_text.loads(PETS, LIMITS)
@@ -376,17 +376,17 @@ def test_descriptions_files_and_names_of_ours_make_one_registry(tmp_path: Path, 
     pets, sky = tmp_path / "pets.yaml", tmp_path / "weather.json"
     pets.write_text(PETS)
     sky.write_text(json.dumps(WEATHER))
-    assert chosen_tools([str(sky), "Calculator"]).names == (
+    assert toolbox([str(sky), "Calculator"]).registry.names == (
         *("forecast.forPlace", "search_reports", "patch_reports", "Calculator"),
     )
     options = {"base_url": api.url, "prefix": "shop.", "operations": "getPet,addPet"}
-    chosen = chosen_tools([str(pets), str(sky)], {str(pets): {**options, "effects": "addPet=read"}})
+    chosen = toolbox([str(pets), str(sky)], {str(pets): {**options, "effects": "addPet=read"}}).registry
     assert chosen.names[:2] == ("shop.addPet", "shop.getPet")
     assert chosen["shop.addPet"].effect == "read"
     assert chosen["shop.getPet"].run(id=1) == '{"ok":true}'
-    for wanted in ([str(pets), str(pets)], [str(tmp_path / "none.yml")], [str(tmp_path / "none.json")]):
+    for wanted in ([str(tmp_path / "none.yml")], [str(tmp_path / "none.json")]):
         with pytest.raises(BadInput):
-            chosen_tools(wanted)
+            toolbox(wanted)
 
 
 def test_a_redirect_of_a_get_is_checked_like_any_address(api: RecordingApi) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from toolwise.core.errors import BadInput
+from toolwise.models.toolbox import toolbox
 from toolwise.tools import CALCULATOR
-from toolwise.tools.load import chosen_tools, load_tools
+from toolwise.tools.load import load_tools
 
 TWO = '''
 from __future__ import annotations
@@ -49,11 +50,11 @@ def test_every_tool_of_a_file_is_found_once_and_in_order(tmp_path: Path) -> None
 
 def test_files_and_names_of_ours_make_one_registry(tmp_path: Path) -> None:
     path = file(tmp_path, TWO.replace("from toolwise.tools import CALCULATOR", ""))
-    assert chosen_tools([str(path), "Calculator"]).names == ("weather", "send", "Calculator")
-    assert chosen_tools(["Calculator"])["Calculator"] is CALCULATOR
-    for wanted in ([str(path), str(path)], ["Calculater"], [str(tmp_path / "none.py")]):
+    assert toolbox([str(path), "Calculator"]).registry.names == ("weather", "send", "Calculator")
+    assert toolbox(["Calculator"]).registry["Calculator"] is CALCULATOR
+    for wanted in (["Calculater"], [str(tmp_path / "none.py")]):
         with pytest.raises(BadInput):
-            chosen_tools(wanted)
+            toolbox(wanted)
 
 
 @pytest.mark.parametrize(

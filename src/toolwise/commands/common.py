@@ -102,9 +102,9 @@ def registry(tools: str | None) -> Registry | None:
 
 def named(tools: str) -> Registry:
     """The tools that were named. Raises BadInput."""
-    from toolwise.tools.load import chosen_tools
+    from toolwise.models.toolbox import toolbox
 
-    return chosen_tools(tool_names(tools))
+    return toolbox(tool_names(tools)).registry
 
 
 def read_text(path: Path) -> str:

@@ -96,6 +96,7 @@ class Limits:
     taught_result_tokens: int = 512  # of a result that teaches; two passages, and half of what GPT-2 reads
     cached_results: int = 100_000  # of pure tools, in one worker; some 200 bytes each
     counted_documents: int = 100_000  # for an estimate before a run; reading so many takes seconds
+    woven_tokens: int = 1_024  # of a passage with its earlier calls; the prompt and the text fit beside it into 2,048
     rounds: int = 8  # of annotation; a call that stands on a call that stands on a call takes three
 
     # Search
@@ -120,8 +121,8 @@ class Limits:
     # Translation
     translate_chars: int = 4_000  # of one text; a page, and the passage that a call stands in is shorter
     translate_seconds: float = 8.0  # of one text; below call_seconds, so that the tool can still answer
-    translated_bytes: int = 512 * 1024  # of one text between Apertium's programs; their marks make twenty times of it
     translator_seconds: float = 30.0  # until Apertium's programs for a pair are there; 0.3 where nobody else computes
+    translated_bytes: int = 512 * 1024  # of one text between Apertium's programs; their marks make twenty times of it
     translated_tokens: int = 512  # of one text that a neural model writes; such models are trained on sentences
     language_chars: int = 1_000  # read to tell a language; a sentence is enough
     language_letters: int = 4  # without which no language is told; half of all single words are told wrong as it is

@@ -31,7 +31,7 @@ from toolwise.models.texts import open_index
 from toolwise.tools.calculator import CALCULATOR
 from toolwise.tools.calendar import CALENDAR
 from toolwise.tools.language import FastText
-from toolwise.tools.load import DESCRIPTIONS, load_tools
+from toolwise.tools.load import load_tools
 from toolwise.tools.openapi import openapi_tools
 from toolwise.tools.qa import Reader, make_qa
 from toolwise.tools.registry import Registry
@@ -44,6 +44,8 @@ Option = str | int | float | bool
 Options = Mapping[str, Mapping[str, Option]]
 #: The model of the run, loaded when it is first asked for.
 ModelOf = Callable[[], LanguageModel]
+#: How the file of an OpenAPI description ends.
+DESCRIPTIONS = (".json", ".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True)

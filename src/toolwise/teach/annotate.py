@@ -27,7 +27,7 @@ from toolwise.models.load import cpu_threads, describe_model, load_model
 from toolwise.teach.config import Settings
 from toolwise.teach.keep import keep, prices, thresholds
 from toolwise.teach.lessons import Lessons, lessons
-from toolwise.teach.pipeline import Pipeline
+from toolwise.teach.pipeline import FORMAT, Pipeline
 from toolwise.teach.records import Augmented, Candidate, Passage
 from toolwise.teach.source import digest_of, in_lists, passages_of
 from toolwise.teach.store import Store, shards
@@ -71,6 +71,7 @@ def annotate(
     tokenizer, identity = describe_model(model, dtype=dtype, device=device)
     taught = lessons(settings)
     described = {
+        "stages": FORMAT,
         "model": identity,
         **taught.described,
         # One that cannot be read to its end leaves no folder behind, which a mended one would not fit.

@@ -13,6 +13,7 @@ from toolwise.notation.inline import PLAIN, Notation
 from toolwise.teach.config import Settings
 from toolwise.teach.draft import ENOUGH, checked, draft, sketch
 from toolwise.teach.prompts import PROMPTS, Prompt
+from toolwise.tools.language import FastText
 from toolwise.tools.registry import Registry, definition
 
 
@@ -37,10 +38,16 @@ def lessons(settings: Settings, model: ModelOf | None = None, notation: Notation
     prompts = {name: _prompt(tool, settings, notation) for name, tool in box.registry.items()}
     described = {
         "tools": {name: definition(tool) for name, tool in box.registry.items()},
-        "behind": dict(box.identity),
+        "behind": {**box.identity, **_detector(settings)},
         "prompts": {name: prompt.described() for name, prompt in prompts.items()},
     }
     return Lessons(box.registry, prompts, described)
+
+
+def _detector(settings: Settings) -> dict[str, str]:
+    """What tells languages, where passages or calls are chosen by it."""
+    asked = any(own.rule == "foreign" or "foreign" in own.proposers for own in settings.tools.values())
+    return {"languages": FastText().identity} if asked else {}
 
 
 def prompt_of(tool: Tool, sources: Collection[str], notation: Notation = PLAIN, *, unfinished: bool = False) -> Prompt:

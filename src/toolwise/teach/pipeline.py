@@ -23,13 +23,16 @@ from toolwise.teach.execute import Executor
 from toolwise.teach.expressions import EnumerateProposer
 from toolwise.teach.foreign import ForeignProposer
 from toolwise.teach.guard import already_said, copies, looks_ahead, repeats, stands_on
-from toolwise.teach.prepare import Prepared, prepare
+from toolwise.teach.prepare import Prepared, prepare, tokens_of
 from toolwise.teach.prompts import PROMPTS, Prompt
 from toolwise.teach.propose import LMProposer, Proposer
 from toolwise.teach.records import Candidate, Passage
 from toolwise.teach.score import Scorer, wording_named
 from toolwise.tools.language import languages
 from toolwise.tools.registry import Registry
+
+#: Changes with what the stages find for the same input, so that no run is continued by another version.
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +77,11 @@ class Pipeline:
 
         `progress` hears of every passage in which calls of a tool were proposed and executed: (done, total).
         """
-        prepared = {p.passage.id: p for p in prepare(passages, self._model, weigh_spaces=self._settings.weigh_spaces)}
-        rows: list[Candidate] = []
+        tokenizer, most = self._model.tokenizer, LIMITS.woven_tokens
+        crowded = [p for p in passages if p.calls and tokens_of(p, tokenizer) > most]
+        rows = [_not_tried(p, name, "too_many_calls") for p in crowded for name in self._settings.tools]
+        tried = [p for p in passages if p not in crowded]
+        prepared = {p.passage.id: p for p in prepare(tried, self._model, weigh_spaces=self._settings.weigh_spaces)}
         # A gate a shard: what it remembers of calls without effect need not outlive the shard.
         with self._gates() as gate:
             executor = Executor(gate, self._registry, self._run_id, self._pure)
@@ -97,6 +103,7 @@ class Pipeline:
         proposed = [c for proposer in stages.proposers for c in proposer.propose(prepared)]
         if not proposed:  # no position was likely enough, and nothing could be enumerated
             return [_not_tried(passage, name, "no_position")]
+        proposed = [stages.scorer.begin(c, prepared) if c.reason is None else c for c in proposed]
         proposed = [self._guarded(stages, passage, c) if c.reason is None else c for c in proposed]
         executed = executor.execute(passage, proposed)
         return [self._told(stages, passage, c) if c.reason is None else c for c in executed]

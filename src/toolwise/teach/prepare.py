@@ -62,6 +62,11 @@ def prepare(passages: Sequence[Passage], model: LanguageModel, *, weigh_spaces: 
     return prepared
 
 
+def tokens_of(passage: Passage, tokenizer: Tokenizer) -> int:
+    """How many tokens a passage has with its calls."""
+    return len(_read(passage, tokenizer)[0])
+
+
 def _read(passage: Passage, tokenizer: Tokenizer) -> tuple[Ids, tuple[int | None, ...], Sequence[int]]:
     """The ids of a passage, where each stands in its text, and which of them are the text's own.
 

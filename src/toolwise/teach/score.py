@@ -105,7 +105,7 @@ class Scorer:
 
         What comes back without a reason has finite losses and may be kept by a threshold of at least the floor.
         """
-        rows = [self._begin(c, texts[c.passage]) if c.reason is None else c for c in candidates]
+        rows = [self.begin(c, texts[c.passage]) if c.reason is None else c for c in candidates]
         rows = self._fill(rows, texts, _put_result, lambda c: self._wording(c, c.result))
         rows = [self._bounded(c, _taken_off(c)) for c in rows]
         rows = self._fill(rows, texts, _put_call, lambda c: self._wording(c, None))
@@ -118,7 +118,8 @@ class Scorer:
     def _wording_of_control(self, candidate: Candidate) -> Z:
         return self._wording(candidate, candidate.control_result)
 
-    def _begin(self, candidate: Candidate, prepared: Prepared) -> Candidate:
+    def begin(self, candidate: Candidate, prepared: Prepared) -> Candidate:
+        """The candidate with its loss without a call; dropped where that alone says that it cannot be kept."""
         if candidate.position >= len(prepared.ids) or not prepared.targets[candidate.position]:
             return replace(candidate, reason="no_continuation")
         candidate = replace(candidate, loss_none=prepared.loss_none[candidate.position])

@@ -1,5 +1,4 @@
-"""Tools from a file of the user: whatever `Tool` stands in a Python file under a public name, or what an OpenAPI
-description describes.
+"""Tools from a Python file of the user: whatever `Tool` stands in it under a public name.
 
 Not covered: what a Python file does. To import it is to run it, with all that this process may do; only files that the
 user chose are given to this module, never one that a model named.
@@ -9,19 +8,11 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from toolwise.core import jsonio
 from toolwise.core.errors import BadInput
 from toolwise.core.types import Tool
-from toolwise.tools.builtin import builtin_registry
-from toolwise.tools.openapi import openapi_tools
-from toolwise.tools.registry import Registry
-
-DESCRIPTIONS = (".json", ".yaml", ".yml")
-"""How the file of an OpenAPI description ends."""
 
 
 def load_tools(path: Path) -> list[Tool]:
@@ -46,20 +37,3 @@ def load_tools(path: Path) -> list[Tool]:
     if not found:
         raise BadInput(f"{str(path)!r} holds no tool: put @tool from toolwise above a function.")
     return found
-
-
-def chosen_tools(wanted: Iterable[str], options: Mapping[str, Mapping[str, Any]] | None = None) -> Registry:
-    """The registry of what a command was given: files of tools (`mine.py`), OpenAPI descriptions (`api.yaml`,
-    `api.json`), and names of tools that the package brings.
-
-    `options` has the keywords of `openapi_tools` by the description's name. Raises BadInput.
-    """
-    tools: list[Tool] = []
-    for each in wanted:
-        if each.endswith(".py"):
-            tools += load_tools(Path(each))
-        elif each.endswith(DESCRIPTIONS):
-            tools += openapi_tools(each, **(options or {}).get(each, {}))
-        else:
-            tools += builtin_registry([each]).values()
-    return Registry(tools)

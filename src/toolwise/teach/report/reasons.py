@@ -15,6 +15,7 @@ STAGES: Mapping[str, Mapping[str, str]] = {
         "no_arithmetic": "The passage holds numbers, but none results from two others nearby; nor was it drawn by lot.",
         "no_position": "No position was likely enough for a call, and no expression came out at a number.",
         "no_foreign": "No ten words of another language stand between English ones, so there is nothing to translate.",
+        "too_many_calls": "With the calls of earlier rounds the passage is longer than a model should be given.",
         "no_date": "The document has no date, so a calendar could not answer for the day on which it was written.",
     },
     "proposed": {
