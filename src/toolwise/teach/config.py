@@ -95,7 +95,7 @@ OTHER = {
     "paper": ToolSettings(),
     "small": ToolSettings(tau_s=0.0, k=6, m=3, named=True, spread=20, tau_f=_MEASURED, look_ahead_guard=True),
 }
-_ASKED = OTHER["small"].model_copy(update={"m": 2, "spread": 0, "temperature": 0.7, "copied_words": 8})
+_ASKED = OTHER["small"].model_copy(update={"m": 2, "spread": 0, "temperature": 0.7, "copied_words": 5})
 _PAPER = {
     "Calculator": ToolSettings(tau_s=0.0, k=20, m=10, tau_f=0.5, rule="calculator"),
     "Calendar": ToolSettings(rule="calendar"),
