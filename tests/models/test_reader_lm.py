@@ -142,6 +142,14 @@ def test_what_stands_in_no_passage_is_never_the_answer() -> None:
     assert sure.text in f"{sure.hit.title}: {sure.hit.text}"
 
 
+def test_words_of_the_question_are_no_answer_however_likely() -> None:
+    reader = LMReader(lambda: scripted("Black Forest"), least=-1_000)
+    answer = reader.read("What is the forest that is black?", PASSAGES[1:])
+    assert answer is not None
+    assert answer.text not in ("Black Forest", "Black", "Forest", "the Black Forest")
+    assert reader.read("the danube", [replace(PASSAGES[1], text="The Danube, the Danube!")]) is None
+
+
 def test_a_passage_that_fits_the_question_less_needs_a_likelier_answer() -> None:
     both = [replace(PASSAGES[1], id="3", score=3.0), PASSAGES[1]]
     model = scripted("Black Forest")

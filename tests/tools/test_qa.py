@@ -18,7 +18,7 @@ from toolwise.core.limits import LIMITS
 from toolwise.core.types import Effect, Tool
 from toolwise.notation.inline import read_arguments, read_body, write_body
 from toolwise.tools.index import Hit, Index, build_index
-from toolwise.tools.qa import Answer, make_qa, one_line, passage_of, shown
+from toolwise.tools.qa import Answer, make_qa, one_line, passage_of, repeats, shown
 
 
 @pytest.fixture(scope="module")
@@ -175,3 +175,9 @@ def test_an_answer_stands_in_a_passage_word_for_word(answer: str, stands: bool) 
 def test_the_first_passage_counts_in_which_it_stands(tmp_path: Path) -> None:
     passages = [hit("Oslo", "1"), hit("Oslo", "2")]
     assert passage_of("oslo", passages) is passages[0]
+
+
+def test_an_answer_repeats_a_question_when_the_question_has_all_its_words() -> None:
+    assert repeats("the Danube", "Where does THE danube rise?")
+    assert not repeats("the Danube's source", "Where does the Danube rise?")
+    assert not repeats("Dan", "Where does the Danube rise?")

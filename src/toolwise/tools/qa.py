@@ -94,5 +94,10 @@ def passage_of(answer: str, passages: Sequence[Hit]) -> Hit | None:
     return next((hit for hit in passages if wanted in _words(hit.text) or wanted in _words(hit.title)), None)
 
 
+def repeats(answer: str, question: str) -> bool:
+    """Whether all words of the answer stand in the question, in any order."""
+    return set(_words(answer).split()) <= set(_words(question).split())
+
+
 def _words(text: str) -> str:
     return f" {' '.join(Words(NONE).terms(text))} "
