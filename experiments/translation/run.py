@@ -42,6 +42,7 @@ def main(
     typer.echo(f"{translator.identity}; sacrebleu {sacrebleu.__version__}; {detect.identity}")
     table(["from", "way", "BLEU", "chrF"], quality(texts, translator))
     table(["from", "processes that stay", "a process a sentence", "ratio", "differ"], speed(texts, translator, timed))
+    table(["from", "differ among 500 if no tagger is replaced", "the same, backwards"], state(texts, translator))
     head = [
         "language",
         "sentences",
@@ -113,6 +114,20 @@ def one_process(text: str, way: Sequence[str]) -> str:
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)  # noqa: S603
         text = done.stdout
     return text
+
+
+def state(texts: Texts, translator: Apertium) -> Iterator[list[str]]:
+    for code in CODES:
+        right = translator.translate(texts[code], code)
+        counts = []
+        for step in (1, -1):
+            kept = Apertium([code])
+            for pipeline in kept._pipelines.values():
+                pipeline._renew = lambda: None  # type: ignore[method-assign]
+            answers = kept.translate(texts[code][::step], code)[::step]
+            counts.append(sum(mine != other for mine, other in zip(answers, right, strict=True)))
+            kept.close()
+        yield [named(code), *map(str, counts)]
 
 
 # Languages

@@ -4,10 +4,11 @@ Covered: an answer belongs to its question, or is none. Every text carries a num
 programs untouched and has to come back; a process that died or is silent until the deadline ends the whole mode, which
 starts anew with the next text. What a text contains never becomes the engine's own marks.
 
-An answer depends on its text alone. Apertium's tagger does not keep that by itself: once it met a word of a kind that
-it was not trained on, it overwrites what it knows about unknown words, for as long as it lives (a tenth of the
-sentences of a Portuguese text come out otherwise then). So it is asked to complain (`-d`), and one that has complained
-is replaced before the next text.
+An answer depends on its text alone. Two of the programs do not keep that by themselves. `apertium-tagger` overwrites
+what it knows about unknown words once it met a word of a kind that it was not trained on, for as long as it lives; so
+it is asked to complain (`-d`), and one that has complained is replaced before the next text. `cg-proc` remembers what
+its rules found and says nothing, so it is replaced after every text. Without that a tenth of the sentences of some
+languages come out otherwise.
 
 Not covered: memory. A mode's processes together hold between 40 and 320 MB, some of it shared with other processes.
 """
@@ -31,7 +32,7 @@ from toolwise.core.errors import ToolUnavailable
 from toolwise.core.limits import Limits
 from toolwise.tools.translators.modes import Mode, Programs
 
-_TAGGER = "apertium-tagger"
+_TAGGER, _CG = "apertium-tagger", "cg-proc"  # what they read changes how they read on
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PATH": os.defpath}  # nothing that our own environment may hold
 # Every text ends with a word of ours, as from Apertium's own deformatters: `lrx-proc` waits for ever after an escaped
 # mark behind which there is no word, and `lt-proc -b` for the next text where a NUL follows a word.
@@ -130,7 +131,7 @@ class Pipeline:
 
     def _renew(self) -> None:
         for at, chain in enumerate(self._chains):
-            if chain.complained:
+            if chain.changed:
                 chain.close()
                 self._chains[at] = self._chain(chain.programs)
 
@@ -144,12 +145,16 @@ class Pipeline:
 
 
 def _parts(programs: Programs) -> list[Programs]:
-    """The programs before, at and behind the tagger."""
-    return [tuple(group) for _, group in groupby(programs, key=_is_tagger)]
+    """The programs in runs: those that change one by one, the others as long as they stand together."""
+    return [tuple(group) for _, group in groupby(programs, key=lambda one: _name(one) if _changes(one) else "")]
 
 
-def _is_tagger(program: Sequence[str]) -> bool:
-    return Path(program[0]).name == _TAGGER
+def _name(program: Sequence[str]) -> str:
+    return Path(program[0]).name
+
+
+def _changes(program: Sequence[str]) -> bool:
+    return _name(program) in (_TAGGER, _CG)
 
 
 class _Chain:
@@ -158,7 +163,8 @@ class _Chain:
     def __init__(self, programs: Programs, limits: Limits, clock: Clock) -> None:
         self.programs, self._limits, self._clock = programs, limits, clock
         self._processes: list[subprocess.Popen[bytes]] = []
-        watched = any(map(_is_tagger, programs))
+        self._changes = any(map(_changes, programs))
+        watched = _name(programs[0]) == _TAGGER
         # A file, since nobody reads a pipe meanwhile, and one that is full would stop its writer.
         self._complaints = tempfile.TemporaryFile() if watched else None  # noqa: SIM115
         try:
@@ -199,8 +205,11 @@ class _Chain:
         return all(process.poll() is None for process in self._processes)
 
     @property
-    def complained(self) -> bool:
-        return self._complaints is not None and os.fstat(self._complaints.fileno()).st_size > 0
+    def changed(self) -> bool:
+        """Whether the next text may be read otherwise than by a new process."""
+        if self._complaints is not None:
+            return os.fstat(self._complaints.fileno()).st_size > 0
+        return self._changes
 
     def ask(self, frame: bytes, deadline: float) -> bytes:
         """What the programs make of a frame, up to the NUL at its end. Raises _Broken."""
