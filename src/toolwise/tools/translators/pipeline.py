@@ -7,8 +7,8 @@ starts anew with the next text. What a text contains never becomes the engine's 
 An answer depends on its text alone. Two of the programs do not keep that by themselves. `apertium-tagger` overwrites
 what it knows about unknown words once it met a word of a kind that it was not trained on, for as long as it lives; so
 it is asked to complain (`-d`), and one that has complained is replaced before the next text. `cg-proc` remembers what
-its rules found and says nothing, so it is replaced after every text. Without that a tenth of the sentences of some
-languages come out otherwise.
+its rules found and says nothing, so it is replaced after every text. Without that up to a tenth of the sentences of
+some languages come out otherwise (docs/experiments.md has the figures).
 
 Not covered: memory. A mode's processes together hold between 40 and 320 MB, some of it shared with other processes.
 """
