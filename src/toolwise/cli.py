@@ -7,16 +7,13 @@ started again.
 
 from __future__ import annotations
 
-import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolwise import __version__
-from toolwise.commands import approvals, audit, definitions, export, index, ledger, policy
-from toolwise.commands import tools as own_tools
+from toolwise.commands import approvals, audit, bench, definitions, evals, export, index, ledger, policy, tools
 from toolwise.commands.common import (
     DEFAULT_MODEL,
     JsonOption,
@@ -24,6 +21,7 @@ from toolwise.commands.common import (
     PresetOption,
     SettingsOption,
     TaughtOption,
+    ThreadsOption,
     ToolOptionsOption,
     examples,
     tool_names,
@@ -44,25 +42,13 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-eval_app = typer.Typer(help="Measure a model or the filter.", no_args_is_help=True)
-bench_app = typer.Typer(help="Measure what things cost, beside a plain way of doing them.", no_args_is_help=True)
-for group, name in (
-    (own_tools.app, "tools"),
-    (policy.app, "policy"),
-    (approvals.app, "approvals"),
-    (audit.app, "audit"),
-    (ledger.app, "ledger"),
-    (definitions.app, "definitions"),
-    (index.app, "index"),
-):
-    app.add_typer(group, name=name)
-app.add_typer(eval_app, name="eval")
-app.add_typer(bench_app, name="bench")
+#: Each module's `app` is a group of commands if it has a name, and otherwise what it holds stands beside these here.
+for module in (export, tools, policy, approvals, audit, ledger, definitions, index, evals, bench):
+    app.add_typer(module.app)
 
 ToolsOption = Annotated[
     str, typer.Option(help="Tools, with commas between: names of the package's, files of yours (mine.py).")
 ]
-ThreadsOption = Annotated[int | None, typer.Option(min=1, max=LIMITS.threads, help="CPU threads of this process.")]
 
 
 def main() -> None:
@@ -197,9 +183,6 @@ def train(
         print(f"{done.steps} updates on {done.rows} texts{held_out}. The model is in {done.out}.")
 
 
-app.command(epilog=export.EXAMPLES)(export.export)
-
-
 @app.command(
     epilog=examples(
         'toolwise generate --model model "The hall has 23 rows with 18 chairs in each, so the number of chairs is"',
@@ -266,107 +249,6 @@ def demo(
     run_demo(out, workers or default_workers(), screen(), progress_bar)
 
 
-@eval_app.command("filter", epilog=examples("toolwise eval filter --data gsm8k_train.jsonl.gz --problems 30"))
-def eval_filter(
-    data: Annotated[Path, typer.Option(help="GSM8K's training file with its calculator annotations (.jsonl, .gz).")],
-    model: ModelOption = DEFAULT_MODEL,
-    problems: Annotated[int, typer.Option(min=1, help="How many to read, from the first on.")] = 40,
-    wording: Annotated[str, typer.Option(help="notation (the paper's) or plain.")] = "notation",
-    separator: Annotated[str, typer.Option(help="What stands between z and the text.")] = "\n",
-    weigh_spaces: Annotated[bool, typer.Option(help="Whether a lone space before a number carries weight.")] = True,
-    tau: Annotated[str, typer.Option(help="Thresholds, with commas between them.")] = "0.05,0.1,0.25,0.5,1.0",
-    as_json: JsonOption = False,
-    threads: ThreadsOption = None,
-) -> None:
-    """Is the filter right? How often a person's call passes, and the same call with another problem's result."""
-    from toolwise.core.jsonio import dumps
-    from toolwise.evals.filter import as_json as quality_json
-    from toolwise.evals.filter import filter_quality, table
-    from toolwise.models.load import load_model
-
-    loaded = load_model(model, threads=threads)
-    found = filter_quality(
-        loaded,
-        data,
-        problems=problems,
-        wording=wording,
-        separator=separator,
-        weigh_spaces=weigh_spaces,
-        thresholds=_numbers(tau),
-    )
-    if as_json:
-        print(dumps(quality_json(found)))
-    else:
-        screen().print(table(found))
-
-
-@eval_app.command("perplexity", epilog=examples("toolwise eval perplexity wiki.txt -m smollm2-135m -m model"))
-def eval_perplexity(
-    text: Annotated[Path, typer.Argument(help="A plain text file, such as WikiText-2's validation text.")],
-    model: Annotated[list[str], typer.Option("--model", "-m", help="A model; may be given several times.")],
-    context: Annotated[int, typer.Option(min=2, help="Tokens of a window.")] = 1024,
-    limit: Annotated[int | None, typer.Option(min=1, help="Read at most so many tokens.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Perplexity with calls disabled, of several models side by side."""
-    from toolwise.core.jsonio import dumps
-    from toolwise.evals.perplexity import compare, table
-    from toolwise.models.hub import local_folder
-
-    with progress_bar() as bar:
-        found = compare(text, [str(local_folder(name)) for name in model], context, limit, stages(bar))
-    if as_json:
-        print(dumps(found))
-    else:
-        screen().print(table(found))
-
-
-@bench_app.command("teach", epilog=examples("toolwise bench teach texts.jsonl --documents 1 --threads 1"))
-def bench_teach(
-    corpus: Annotated[Path, typer.Argument(help="Plain texts, as annotate takes them.")],
-    model: ModelOption = DEFAULT_MODEL,
-    documents: Annotated[int, typer.Option(min=1, help="How many; the naive scheme takes minutes for each.")] = 3,
-    k: Annotated[int | None, typer.Option(min=1, help="Positions; default: the paper's 20.")] = None,
-    m: Annotated[int | None, typer.Option(min=1, help="Samples a position; default: the paper's 10.")] = None,
-    as_json: JsonOption = False,
-    threads: ThreadsOption = None,
-) -> None:
-    """The naive scheme and ours on the same documents: forwards, token positions, rows, CPU seconds, and the ratios."""
-    from toolwise.core.jsonio import dumps
-    from toolwise.evals.bench_teach import bench_corpus, table
-
-    found = bench_corpus(corpus, model, documents, k, m, threads, lambda line: print(line, file=sys.stderr))
-    if as_json:
-        print(dumps(found.as_json()))
-    else:
-        screen().print(table(found))
-
-
-@bench_app.command("gate", epilog=examples("toolwise bench gate --quick"))
-def bench_gate(
-    folder: Annotated[
-        Path, typer.Option(help="Where the state would lie; a folder is made in it and removed again.")
-    ] = Path("."),
-    calls: Annotated[
-        int,
-        typer.Option(min=1, help="Of each kind; a tenth of what takes milliseconds, and 20 times as many for memory."),
-    ] = 5_000,
-    quick: Annotated[bool, typer.Option("--quick", help="A tenth of everything.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """What a call through the gate costs here: each kind, several at once, memory, and where the time goes."""
-    from toolwise.core.jsonio import dumps
-    from toolwise.evals.bench_gate import Plan, table
-    from toolwise.evals.bench_gate import bench_gate as run
-
-    with progress_bar() as bar:
-        found = run(folder, Plan(math.ceil(calls / 10) if quick else calls), stages(bar))
-    if as_json:
-        print(dumps(found.as_json()))
-    else:
-        screen().print(table(found))
-
-
 def _day(today: str | None, zone: str | None) -> str | None:
     """The day that was given, or that it is in a time zone. Raises BadInput."""
     from toolwise.core.clock import SystemClock, today_in
@@ -382,13 +264,3 @@ def _day(today: str | None, zone: str | None) -> str | None:
         except ToolFailed as error:
             raise BadInput(f"--today {today!r}: {error}.") from error
     return today
-
-
-def _numbers(text: str) -> tuple[float, ...]:
-    try:
-        numbers = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        numbers = ()
-    if not numbers or not all(map(math.isfinite, numbers)):
-        raise BadInput(f"{text!r} is not a list of numbers with commas between them.")
-    return numbers

@@ -30,7 +30,7 @@ from toolwise.core.errors import BadInput
 if TYPE_CHECKING:
     from toolwise.gate.approval import Approval, Approvals
 
-app = typer.Typer(invoke_without_command=True)
+app = typer.Typer(name="approvals", invoke_without_command=True)
 
 IdArgument = Annotated[str, typer.Argument(help="The id of a question, as the list shows it.")]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _HEAD = re.compile("[0-9a-f]{64}")
 _BY_PEOPLE = ("approved", "rejected", "resolved", "pinned")  # their details say who
 
-app = typer.Typer(help="What happened, and whether the record of it was touched.", no_args_is_help=True)
+app = typer.Typer(name="audit", help="What happened, and whether the record of it was touched.", no_args_is_help=True)
 
 
 @app.command(

@@ -60,6 +60,7 @@ TaughtOption = Annotated[
 ]
 PresetOption = Annotated[str, typer.Option(help="small (for small models) or paper (the paper's settings).")]
 SettingsOption = Annotated[Path | None, typer.Option(help="A TOML file whose values go over the preset's.")]
+ThreadsOption = Annotated[int | None, typer.Option(min=1, max=LIMITS.threads, help="CPU threads of this process.")]
 DEFAULT_MODEL = "smollm2-135m"
 
 

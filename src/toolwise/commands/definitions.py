@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from toolwise.gate.state import State
     from toolwise.tools.registry import Registry
 
-app = typer.Typer(help="The tools whose words were approved, and what has changed since.", no_args_is_help=True)
+app = typer.Typer(
+    name="definitions", help="The tools whose words were approved, and what has changed since.", no_args_is_help=True
+)
 
 NameArgument = Annotated[str, typer.Argument(help="The name of a tool.")]
 NeededTools = Annotated[str, typer.Option("--tools", help=TOOLS_HELP)]

@@ -15,13 +15,17 @@ if TYPE_CHECKING:
     from toolwise.teach.export import Encoding
 
 LENGTH = 1_024  # tokens of an example, as training has it
-EXAMPLES = examples(
-    "toolwise export run --to messages --out messages.jsonl",
-    "toolwise export run --to tokens --model smollm2-135m --out tokens.parquet",
-    "toolwise export run --to datasets --out dataset",
+
+app = typer.Typer()
+
+
+@app.command(
+    epilog=examples(
+        "toolwise export run --to messages --out messages.jsonl",
+        "toolwise export run --to tokens --model smollm2-135m --out tokens.parquet",
+        "toolwise export run --to datasets --out dataset",
+    )
 )
-
-
 def export(
     run: Annotated[Path, typer.Argument(help="A finished folder that annotate wrote.")],
     to: Annotated[

@@ -14,7 +14,9 @@ from toolwise.console import progress_bar, stages
 if TYPE_CHECKING:
     from toolwise.tools.index import Index
 
-app = typer.Typer(help="Make texts searchable for the tool Search, and search them.", no_args_is_help=True)
+app = typer.Typer(
+    name="index", help="Make texts searchable for the tool Search, and search them.", no_args_is_help=True
+)
 
 IndexArgument = Annotated[
     str, typer.Argument(metavar="INDEX", help="A folder that build wrote, or a pulled name such as wiki-vital.")

@@ -25,7 +25,7 @@ from toolwise.commands.common import (
 if TYPE_CHECKING:
     from toolwise.gate.ledger import Record
 
-app = typer.Typer(invoke_without_command=True)
+app = typer.Typer(name="ledger", invoke_without_command=True)
 
 
 class Standing(StrEnum):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from toolwise.gate.review.explain import Asked, Explanation
     from toolwise.gate.review.lint import Finding
 
-app = typer.Typer(help="Look at a policy before it decides.", no_args_is_help=True)
+app = typer.Typer(name="policy", help="Look at a policy before it decides.", no_args_is_help=True)
 
 CallsOption = Annotated[
     Path | None,

@@ -29,7 +29,7 @@ from toolwise.core.errors import BadInput, ToolwiseError
 from toolwise.core.limits import LIMITS
 from toolwise.core.types import Tool
 
-app = typer.Typer(help="Tools to teach: the package's, and your own.", no_args_is_help=True)
+app = typer.Typer(name="tools", help="Tools to teach: the package's, and your own.", no_args_is_help=True)
 
 TOOLS = "Tools, with commas between: names of the package's, files of yours (mine.py, api.yaml)."
 ToolsArgument = Annotated[str, typer.Argument(metavar="TOOLS", help=TOOLS)]

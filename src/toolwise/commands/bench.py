@@ -1,0 +1,63 @@
+"""`toolwise bench`: what things cost, beside a plain way of doing them."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolwise.commands.common import DEFAULT_MODEL, JsonOption, ModelOption, ThreadsOption, examples
+from toolwise.console import progress_bar, screen, stages
+
+app = typer.Typer(
+    name="bench", help="Measure what things cost, beside a plain way of doing them.", no_args_is_help=True
+)
+
+
+@app.command("teach", epilog=examples("toolwise bench teach texts.jsonl --documents 1 --threads 1"))
+def bench_teach(
+    corpus: Annotated[Path, typer.Argument(help="Plain texts, as annotate takes them.")],
+    model: ModelOption = DEFAULT_MODEL,
+    documents: Annotated[int, typer.Option(min=1, help="How many; the naive scheme takes minutes for each.")] = 3,
+    k: Annotated[int | None, typer.Option(min=1, help="Positions; default: the paper's 20.")] = None,
+    m: Annotated[int | None, typer.Option(min=1, help="Samples a position; default: the paper's 10.")] = None,
+    as_json: JsonOption = False,
+    threads: ThreadsOption = None,
+) -> None:
+    """The naive scheme and ours on the same documents: forwards, token positions, rows, CPU seconds, and the ratios."""
+    from toolwise.core.jsonio import dumps
+    from toolwise.evals.bench_teach import bench_corpus, table
+
+    found = bench_corpus(corpus, model, documents, k, m, threads, lambda line: print(line, file=sys.stderr))
+    if as_json:
+        print(dumps(found.as_json()))
+    else:
+        screen().print(table(found))
+
+
+@app.command("gate", epilog=examples("toolwise bench gate --quick"))
+def bench_gate(
+    folder: Annotated[
+        Path, typer.Option(help="Where the state would lie; a folder is made in it and removed again.")
+    ] = Path("."),
+    calls: Annotated[
+        int,
+        typer.Option(min=1, help="Of each kind; a tenth of what takes milliseconds, and 20 times as many for memory."),
+    ] = 5_000,
+    quick: Annotated[bool, typer.Option("--quick", help="A tenth of everything.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """What a call through the gate costs here: each kind, several at once, memory, and where the time goes."""
+    from toolwise.core.jsonio import dumps
+    from toolwise.evals.bench_gate import Plan, table
+    from toolwise.evals.bench_gate import bench_gate as run
+
+    with progress_bar() as bar:
+        found = run(folder, Plan(math.ceil(calls / 10) if quick else calls), stages(bar))
+    if as_json:
+        print(dumps(found.as_json()))
+    else:
+        screen().print(table(found))
