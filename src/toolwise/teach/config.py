@@ -174,8 +174,9 @@ def _problem(error: ValidationError) -> str:
 
 
 def _put_over(values: dict[str, Any], changes: dict[str, Any]) -> None:
+    """Tables go into tables, value by value; whatever else is said takes the place of what was there."""
     for key, change in changes.items():
-        if isinstance(change, dict) and isinstance(values.get(key), dict) and "alpha" not in change:
+        if isinstance(change, dict) and isinstance(values.get(key), dict):
             _put_over(values[key], change)
         else:
             values[key] = change
