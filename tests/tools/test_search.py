@@ -155,6 +155,28 @@ def test_a_snippet_is_a_piece_of_the_text_of_at_most_so_many_words(text: str, si
     assert "\n" not in shown
 
 
+class Counted(str):
+    """A term that counts how often it is looked at."""
+
+    looks = 0
+
+    def __hash__(self) -> int:
+        Counted.looks += 1
+        return super().__hash__()
+
+
+@pytest.mark.parametrize("size", [1, 8, 32])
+def test_a_snippet_of_a_long_passage_looks_at_each_word_for_each_place_in_it_and_no_oftener(size: int) -> None:
+    class Same(Words):
+        def term(self, word: str) -> str:
+            return Counted(word)
+
+    words, length = Same("none"), 2_000
+    Counted.looks = 0
+    snippet("fjord " * length, {"fjord": 1.0}, size, words)
+    assert Counted.looks <= (size + 2) * length
+
+
 class ByLength:
     """Prefers short texts, and remembers what it was asked."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping
 
 from toolwise.documents.sentences import SENTENCE_END
@@ -22,10 +23,10 @@ def snippet(text: str, weights: Mapping[str, float], size: int, words: Words) ->
         return line
     sentences = {0, *(match.end() for match in SENTENCE_END.finditer(line))}
     begins = [start in sentences or _opens(line, start, sentences) for _, start, _ in spans]
-    wanted = [(at, term) for at, (term, _, _) in enumerate(spans) if term in weights]
+    places = [at for at, (term, _, _) in enumerate(spans) if term in weights]
 
     def fits(at: int) -> tuple[float, bool, int]:
-        inside = {term for place, term in wanted if at <= place < at + size}
+        inside = {spans[place][0] for place in places[bisect_left(places, at) : bisect_left(places, at + size)]}
         return sum(sorted(weights[term] for term in inside)), begins[at], -at  # sorted: a set has no order to sum in
 
     best = max(range(len(spans)), key=fits)
