@@ -69,6 +69,12 @@ def test_what_stands_in_no_passage_is_no_answer(api: RecordingApi, content: str 
     assert read(api) is None
 
 
+def test_a_refusal_to_answer_is_none_also_where_a_passage_says_that_word(api: RecordingApi) -> None:
+    api.answers[POST] = completion("None.")
+    passages = [Hit("1", "Crossing", "Of those who crossed, none came back.", 1.0, None, None)]
+    assert reader(api).read("Who came back?", passages) is None
+
+
 def test_without_passages_nothing_is_sent(api: RecordingApi) -> None:
     assert reader(api).read("Who?", []) is None
     assert len(api.received) == 1
