@@ -16,7 +16,7 @@ import pytest
 from toolwise.core.errors import BadInput
 from toolwise.core.limits import LIMITS
 from toolwise.core.types import Document
-from toolwise.documents import read_documents
+from toolwise.documents import corpus_digest, read_documents
 
 SMALL = replace(LIMITS, document_bytes=1000)
 
@@ -115,6 +115,31 @@ def test_parquet_faults_are_bad_input(tmp_path: Path) -> None:
     assert "not a whole Parquet file" in refused(path)
 
 
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("timestamp[us]", 2**62), ("date32[day]", 2**31 - 1), ("duration[s]", 2**62), ("time64[us]", 2**60)],
+)
+def test_a_parquet_value_that_python_cannot_hold_is_bad_input(tmp_path: Path, kind: str, value: int) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    of = {"timestamp[us]": pa.timestamp("us"), "date32[day]": pa.date32(), "duration[s]": pa.duration("s")}
+    stored = pa.array([value], pa.int32() if value < 2**31 else pa.int64()).view(of.get(kind, pa.time64("us")))
+    parquet.write_table(pa.table({"text": ["a text"], "date": stored}), tmp_path / "c.parquet")
+    assert "c.parquet' after row 0" in refused(tmp_path / "c.parquet")
+
+
+def test_two_parquet_columns_of_one_name_are_refused_by_name(tmp_path: Path) -> None:
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.Table.from_arrays([pa.array(["one"]), pa.array(["other"])], names=["text", "text"])
+    parquet.write_table(table, tmp_path / "c.parquet")
+    assert 'two columns "text"' in refused(tmp_path / "c.parquet")
+
+
+def test_names_of_fields_cannot_flood_or_command_a_terminal(tmp_path: Path) -> None:
+    message = refused(lines(tmp_path / "c.jsonl", {"\x1b[2J\n" + "a" * 100_000: 1}))
+    assert len(message) < 1_000
+    assert message.isprintable()
+
+
 def test_the_limit_stops_before_a_later_fault(tmp_path: Path) -> None:
     path = lines(tmp_path / "c.jsonl", {"text": "a"}, {"text": "b"}, "broken")
     assert len(list(read_documents(path, limit=2))) == 2
@@ -139,6 +164,41 @@ def test_a_folder_without_texts_and_an_unknown_file_are_refused(tmp_path: Path) 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
     assert "neither a file nor a folder" in refused(tmp_path / "pipe.txt")
+
+
+@pytest.mark.parametrize("make", [lambda path: path.symlink_to("/nowhere"), os.mkfifo], ids=["link", "pipe"])
+def test_nothing_that_is_named_like_a_corpus_is_left_out_of_a_folder_silently(tmp_path: Path, make: Any) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    make(tmp_path / "b.txt")
+    assert "b.txt' is a link to nowhere, or no regular file" in refused(tmp_path)
+
+
+def test_a_folder_below_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    (tmp_path / "below").mkdir()
+    scan = os.scandir
+
+    def refuse(path: Any) -> Any:
+        if str(path).endswith("below"):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)  # root may read everywhere, so the system's refusal is played
+    assert "Permission denied" in refused(tmp_path)
+
+
+def test_a_file_name_of_another_encoding_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("text")
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.txt")).write_text("text")
+    assert "a name that is not UTF-8" in refused(tmp_path)
+    with pytest.raises(BadInput, match="not UTF-8"):
+        corpus_digest(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["id", "url", "language"])
+def test_what_every_passage_repeats_of_a_document_is_bounded(tmp_path: Path, name: str) -> None:
+    path = lines(tmp_path / "c.jsonl", {"text": "a", name: "y" * (LIMITS.label_chars + 1)})
+    assert f"line 1: the {name} has more than 4096 characters" in refused(path)
 
 
 @pytest.mark.parametrize("data", [b"", b" \n\t\n", b"\xef\xbb\xbf"])
@@ -172,7 +232,6 @@ def test_an_empty_file_is_refused(tmp_path: Path, name: str, data: bytes) -> Non
         ("c.jsonl", b'{"text": "a", "id": true}\n', "the id field"),
         ("c.jsonl", b'{"text": "a", "url": 5}\n', "the url field"),
         ("c.jsonl", b'{"text": "a", "id": "x"}\n{"text": "b", "id": "x"}\n', 'line 2: the id "x" is taken'),
-        ("c.jsonl", b'{"text": "a", "id": "c-000002"}\n{"text": "b"}\n', 'line 2: the id "c-000002" is taken'),
         ("c.jsonl.gz", b'{"text": "a"}\n', "not a whole gzip file"),
         ("c.jsonl.gz", gzip.compress(b'{"text": "a"}\n' * 99)[:-9], "not a whole gzip file"),
         ("c.parquet", b"PAR1 and nothing", "not a whole Parquet file"),

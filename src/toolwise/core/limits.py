@@ -92,6 +92,7 @@ class Limits:
 
     # Corpora
     document_bytes: int = 8 * 1024 * 1024  # one document; a longer line is a broken file
+    label_chars: int = 4_096  # of a document's id, address or language, which every passage repeats; paths end there
     passage_tokens: int = 256  # context that one proposal sees; prompt and two copies fit small models
     taught_result_tokens: int = 512  # of a result that teaches; two passages, and half of what GPT-2 reads
     cached_results: int = 100_000  # of pure tools, in one worker; some 200 bytes each

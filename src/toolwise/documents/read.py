@@ -3,7 +3,7 @@
     .txt               one document a file
     .jsonl, .jsonl.gz  one object a line: `text`, and optionally `id`, `date`, `url`, `language`; the rest is metadata
     .parquet           the same, one row a document
-    a folder           all such files below it, in the order of their names
+    a folder           all such files below it, in the order of their names; links to folders are not followed
 
 Every file is read to its end or refused with the place in it: a corpus that is silently shorter than its files would
 falsify whatever is measured on it. Nothing is read into memory beyond one document (Parquet: 64 rows).
@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -52,7 +54,8 @@ def read_documents(path: str | Path, *, limit: int | None = None, limits: Limits
     none stays in the metadata.
 
     Raises BadInput, with file and line, for what is missing, empty, not UTF-8, not JSON, without a `text` field, larger
-    than `limits.document_bytes`, with NUL characters in it, or called like another document.
+    than `limits.document_bytes`, with NUL characters in it, or called like another document; also for a folder with
+    something in it that is named like a corpus and is no file, such as a link to nowhere.
     """
     return islice(unique_documents(find(path, limits), str(path), limits), limit)
 
@@ -95,7 +98,7 @@ def _sources(path: Path) -> list[tuple[Path, str, Reader]]:
     if not path.exists():
         raise BadInput(f"there is no file or folder {str(path)!r}; check the path")
     if path.is_dir():
-        named = [(file, file.relative_to(path).as_posix()) for file in path.rglob("*") if file.is_file()]
+        named = [(file, file.relative_to(path).as_posix()) for file in _below(path)]
     elif path.is_file():
         named = [(path, path.name)]
     else:
@@ -115,9 +118,34 @@ def _read_text(path: Path, stem: str, limits: Limits) -> Iterator[Found]:
     place = repr(str(path))
     with _reading(path), path.open("rb") as stream:
         data = stream.read(limits.document_bytes + 1)
+    for file, stem, _ in found:
+        if not file.is_file():
+            raise BadInput(f"{str(file)!r} is a link to nowhere, or no regular file; remove it, or mend it")
+        if not _is_unicode(stem):
+            raise BadInput(
+                f"{str(file)!r} has a name that is not UTF-8; rename it, since documents are called after it"
+            )
     _bound(len(data), place, limits)
     text = _decode(data, path, 0, 1)
     if not text.strip():
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # bytes of another encoding, which Python keeps as halves of surrogate pairs
+        return False
+    return True
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """All that stands below a folder and is no folder. Raises OSError for a folder that may not be read."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for parent, _, names in os.walk(folder, onerror=refuse):
+        yield from (Path(parent, name) for name in names)
+
+
         raise BadInput(f"{place} is empty; give a file with text in it")
     yield Found(place, stem, {"text": text})
 
@@ -156,9 +184,13 @@ def _read_parquet(path: Path, stem: str, limits: Limits) -> Iterator[Found]:
                 for fields in batch.to_pylist():
                     number += 1
                     yield Found(_place(path, number, "row"), f"{stem}-{number:06d}", fields)
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise BadInput(f"{str(path)!r} after row {number}: not a whole Parquet file of text ({error})") from error
+    except (pa.ArrowException, ValueError, OverflowError) as error:  # the latter two for values that Python cannot hold
+        said = jsonio.first_line(error)
+        raise BadInput(f"{str(path)!r} after row {number}: not a whole Parquet file of text ({said})") from error
 
+            twice = [name for name, times in Counter(file.schema_arrow.names).items() if times > 1]
+            if twice:
+                raise BadInput(f"{str(path)!r} has two columns {jsonio.quote(twice[0])}; leave one of them out")
 
 Reader = Callable[[Path, str, Limits], Iterator[Found]]
 _READERS: dict[str, Reader] = {
@@ -206,7 +238,8 @@ def _place(path: Path, number: int, what: str = "line") -> str:
 def _document(found: Found, limits: Limits) -> Document:
     place, fields = found.place, found.fields
     if "text" not in fields:
-        raise BadInput(f'{place}: there is no "text" field among {", ".join(sorted(fields)) or "none"}; name it text')
+        there = jsonio.printable(", ".join(sorted(fields)) or "none", limits.message_chars)
+        raise BadInput(f'{place}: there is no "text" field among {there}; name it text')
     if not isinstance(fields["text"], str):
         raise BadInput(f"{place}: the text field is {type(fields['text']).__name__}; make it a string")
     given = fields.get("id")
@@ -226,6 +259,8 @@ def _document(found: Found, limits: Limits) -> Document:
     metadata = {name: value for name, value in fields.items() if name not in _FIELDS}
     if date is None and fields.get("date") is not None:
         metadata["date"] = fields["date"]
+        if name != "text" and len(value) > limits.label_chars:
+            raise BadInput(f"{place}: the {name} has more than {limits.label_chars} characters; shorten it")
     title = fields.get("title")
     return Document(
         id=named["id"],
