@@ -111,13 +111,6 @@ def _sources(path: Path) -> list[tuple[Path, str, Reader]]:
     ]
     if not found:
         raise BadInput(f"{str(path)!r} is or holds no corpus; give {', '.join(_READERS)} or a folder of them")
-    return found
-
-
-def _read_text(path: Path, stem: str, limits: Limits) -> Iterator[Found]:
-    place = repr(str(path))
-    with _reading(path), path.open("rb") as stream:
-        data = stream.read(limits.document_bytes + 1)
     for file, stem, _ in found:
         if not file.is_file():
             raise BadInput(f"{str(file)!r} is a link to nowhere, or no regular file; remove it, or mend it")
@@ -125,9 +118,9 @@ def _read_text(path: Path, stem: str, limits: Limits) -> Iterator[Found]:
             raise BadInput(
                 f"{str(file)!r} has a name that is not UTF-8; rename it, since documents are called after it"
             )
-    _bound(len(data), place, limits)
-    text = _decode(data, path, 0, 1)
-    if not text.strip():
+    return found
+
+
 def _is_unicode(name: str) -> bool:
     try:
         name.encode()
@@ -146,6 +139,13 @@ def _below(folder: Path) -> Iterator[Path]:
         yield from (Path(parent, name) for name in names)
 
 
+def _read_text(path: Path, stem: str, limits: Limits) -> Iterator[Found]:
+    place = repr(str(path))
+    with _reading(path), path.open("rb") as stream:
+        data = stream.read(limits.document_bytes + 1)
+    _bound(len(data), place, limits)
+    text = _decode(data, path, 0, 1)
+    if not text.strip():
         raise BadInput(f"{place} is empty; give a file with text in it")
     yield Found(place, stem, {"text": text})
 
@@ -180,6 +180,9 @@ def _read_parquet(path: Path, stem: str, limits: Limits) -> Iterator[Found]:
     number = 0
     try:
         with _reading(path), parquet.ParquetFile(path) as file:
+            twice = [name for name, times in Counter(file.schema_arrow.names).items() if times > 1]
+            if twice:
+                raise BadInput(f"{str(path)!r} has two columns {jsonio.quote(twice[0])}; leave one of them out")
             for batch in file.iter_batches(batch_size=64, use_threads=False):
                 for fields in batch.to_pylist():
                     number += 1
@@ -188,9 +191,6 @@ def _read_parquet(path: Path, stem: str, limits: Limits) -> Iterator[Found]:
         said = jsonio.first_line(error)
         raise BadInput(f"{str(path)!r} after row {number}: not a whole Parquet file of text ({said})") from error
 
-            twice = [name for name, times in Counter(file.schema_arrow.names).items() if times > 1]
-            if twice:
-                raise BadInput(f"{str(path)!r} has two columns {jsonio.quote(twice[0])}; leave one of them out")
 
 Reader = Callable[[Path, str, Limits], Iterator[Found]]
 _READERS: dict[str, Reader] = {
@@ -252,6 +252,8 @@ def _document(found: Found, limits: Limits) -> Document:
             continue
         if not isinstance(value, str) or (name == "id" and not value):
             raise BadInput(f"{place}: the {name} field is not usable; make it a string")
+        if name != "text" and len(value) > limits.label_chars:
+            raise BadInput(f"{place}: the {name} has more than {limits.label_chars} characters; shorten it")
         _bound(len(value.encode()), place, limits)
         if "\0" in value:
             raise BadInput(f"{place}: NUL character at character {value.index(chr(0))} of the {name}; is it a text?")
@@ -259,8 +261,6 @@ def _document(found: Found, limits: Limits) -> Document:
     metadata = {name: value for name, value in fields.items() if name not in _FIELDS}
     if date is None and fields.get("date") is not None:
         metadata["date"] = fields["date"]
-        if name != "text" and len(value) > limits.label_chars:
-            raise BadInput(f"{place}: the {name} has more than {limits.label_chars} characters; shorten it")
     title = fields.get("title")
     return Document(
         id=named["id"],
