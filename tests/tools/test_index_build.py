@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from small_texts import SMALL_SHARDS, TEXTS, contents, write_lines
 
 from toolwise.core.errors import BadInput, Corrupt, InProgress, SettingsDiffer, StorageUnavailable
+from toolwise.core.limits import LIMITS
 from toolwise.core.lock import Lock
 from toolwise.tools.index import Index, IndexSettings, build, build_index
 
@@ -247,6 +249,32 @@ def test_one_id_in_two_sources_is_refused(corpus: Path, tmp_path: Path) -> None:
     again = write_lines(tmp_path / "again.jsonl", TEXTS[:1])
     with pytest.raises(BadInput, match=r'"oslo" is taken'):
         build_index([corpus, again], tmp_path / "out")
+
+
+def test_files_of_one_name_in_two_folders_are_two_documents_killed_or_not(tmp_path: Path) -> None:
+    for folder in ("first", "second", "third"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "notes.txt").write_text(f"The {folder} herring.")
+    sources, out = [tmp_path / "first", tmp_path / "second", tmp_path / "third"], tmp_path / "out"
+
+    def stopping(stage: str, done: int, total: int | None) -> None:
+        raise KeyboardInterrupt
+
+    limits = replace(LIMITS, shard_passages=1)
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
+            build_index(sources, out, progress=stopping, limits=limits)
+    build_index(sources, out, limits=limits)
+    found = {hit.id: hit.text for hit in Index.open(out).search("herring", 9)}
+    assert found == {
+        "notes#0": "The first herring.",
+        "notes~2#0": "The second herring.",
+        "notes~3#0": "The third herring.",
+    }
+
+
+def test_a_source_that_is_named_twice_is_read_once(corpus: Path, tmp_path: Path) -> None:
+    assert build_index([corpus, str(corpus)], tmp_path / "out").documents == len(TEXTS)
 
 
 @pytest.mark.parametrize(

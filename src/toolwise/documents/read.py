@@ -68,12 +68,19 @@ def find(path: str | Path, limits: Limits = LIMITS) -> Iterator[Found]:
 
 
 def unique_documents(found: Iterable[Found], where: str, limits: Limits = LIMITS) -> Iterator[Document]:
-    """The documents of what was found in `where`. Raises BadInput as `read_documents` does."""
+    """The documents of what was found in `where`. Raises BadInput as `read_documents` does.
+
+    A document that brings no id and would be called like an earlier one, as files of one name in two folders, is called
+    `notes~2`.
+    """
     seen: set[str] = set()
     for each in found:
         document = _document(each, limits)
-        if document.id in seen:
+        if document.id in seen and each.fields.get("id") is not None:
             raise BadInput(f"{each.place}: the id {jsonio.quote(document.id)} is taken; give every document its own")
+        if document.id in seen:
+            others = (f"{document.id}~{number}" for number in count(2))
+            document = replace(document, id=next(other for other in others if other not in seen))
         seen.add(document.id)
         yield document
     if not seen:

@@ -59,7 +59,7 @@ def build_index(
     InProgress when another process builds it, StorageUnavailable when the disk refuses.
     """
     folder, wanted, tell = Path(out), settings or IndexSettings(), progress or _quiet
-    named = [source(each) for each in sources]
+    named = list(dict.fromkeys(map(source, sources)))  # what is named twice is meant once
     if not named:
         raise BadInput("There is nothing to index: name a file, a folder, or a data set as hub:owner/name.")
     words = Words(wanted.language, limits)  # before anything is written
