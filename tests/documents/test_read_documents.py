@@ -72,6 +72,11 @@ def test_an_id_is_the_file_and_the_line_unless_one_is_given(tmp_path: Path) -> N
     assert ids(path) == ["c.v2-000001", "7", "c.v2-000004"]
 
 
+def test_an_id_that_nobody_gave_makes_way_for_one_that_is_taken(tmp_path: Path) -> None:
+    texts = ({"text": "a", "id": "c-000002"}, {"text": "b"}, {"text": "c", "id": "c-000003~2"}, {"text": "d"})
+    assert ids(lines(tmp_path / "c.jsonl", *texts)) == ["c-000002", "c-000002~2", "c-000003~2", "c-000004"]
+
+
 def test_a_date_comes_from_the_field_or_else_from_the_address(tmp_path: Path) -> None:
     path = lines(
         tmp_path / "c.jsonl",
