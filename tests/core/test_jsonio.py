@@ -243,6 +243,11 @@ def test_what_nobody_could_see_is_shown_as_an_escape(hidden: str) -> None:
     assert re.fullmatch(r"a(\\u[0-9a-f]{4})+b", shown)
 
 
+def test_one_line_has_no_signs_that_cannot_be_printed_and_single_spaces() -> None:
+    assert jsonio.one_line(" a\n\x00b\u2028c\u00a0\td ") == "a b c d"
+    assert jsonio.one_line("\x00\n") == ""
+
+
 @given(st.text(characters))
 def test_printable_json_is_still_the_same_json(text: str) -> None:
     assert jsonio.loads(jsonio.printable(jsonio.dumps([text]), 10_000)) == [text]

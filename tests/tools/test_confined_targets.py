@@ -107,6 +107,25 @@ def test_a_web_address_has_one_form(url: str, read: str) -> None:
     assert Target.read(str(target)) == target
 
 
+@pytest.mark.parametrize(
+    ("host", "near"),
+    [
+        ("127.0.0.1", True),
+        ("10.1.2.3", True),
+        ("[::1]", True),
+        ("LocalHost", True),
+        ("api.localhost", True),
+        ("8.8.8.8", False),
+        ("[2606:4700::1]", False),
+        ("notlocalhost", False),
+        ("localhost.example.org", False),
+        ("intranet", False),  # it may lead anywhere
+    ],
+)
+def test_only_localhost_and_an_address_that_is_not_public_are_near(host: str, near: bool) -> None:
+    assert Target.read(f"http://{host}:8000/v1").is_near is near
+
+
 def test_a_host_is_what_stands_between_the_slashes_and_not_how_it_begins() -> None:
     assert Target.read("https://good.example.evil.net/").host == "good.example.evil.net"
     assert Target.read("https://evil.net/@good.example").host == "evil.net"

@@ -18,7 +18,7 @@ from toolwise.core.limits import LIMITS
 from toolwise.core.types import Effect, Tool
 from toolwise.notation.inline import read_arguments, read_body, write_body
 from toolwise.tools.index import Hit, Index, build_index
-from toolwise.tools.qa import Answer, make_qa, one_line, passage_of, repeats, shown
+from toolwise.tools.qa import Answer, make_qa, passage_of, repeats, shown
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +63,8 @@ def test_an_answer_without_a_title_stands_alone(index: Index) -> None:
     assert call(make_qa(index, ScriptedReader(lambda hit: "salt")), "What does the herring letter tell?").text == "salt"
 
 
-def test_a_result_holds_no_square_bracket_and_stands_on_one_line() -> None:
+def test_a_result_holds_no_square_bracket() -> None:
     assert shown("[sic] ->", "A [b]") == "(sic) -> (A (b))"
-    assert one_line(" a\n\x00b\u2028c\u00a0\td ") == "a b c d"
 
 
 def test_the_tool_takes_one_text_that_is_written_as_it_is(index: Index) -> None:

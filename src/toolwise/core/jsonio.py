@@ -91,6 +91,11 @@ def printable(text: str, chars: int | None = None) -> str:
     return "".join(c if c.isprintable() and not _INVISIBLE.match(c) else json.dumps(c)[1:-1] for c in shown)
 
 
+def one_line(text: str) -> str:
+    """The text on one line, as a model reads it: what cannot be printed, and every run of spaces, is one space."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
 def printable_lines(text: str) -> str:
     """`text` of several lines, whole, each of them `printable`."""
     return "\n".join(map(printable, text.split("\n")))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from toolwise.core.errors import BadInput, InvalidArguments, LimitExceeded, ToolFailed
+from toolwise.core.jsonio import one_line
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Effect, Tool
 from toolwise.tools.index import Hit, Index
@@ -79,11 +80,6 @@ def make_qa(index: Index, reader: Reader, *, passages: int = 3, limits: Limits =
 def shown(answer: str, title: str) -> str:
     """An answer and where it stands, as a model reads it."""
     return (f"{answer} ({title})" if title else answer).translate(_BRACKETS)
-
-
-def one_line(text: str) -> str:
-    """The text on one line: what cannot be printed, and every run of spaces, is one space."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def passage_of(answer: str, passages: Sequence[Hit]) -> Hit | None:

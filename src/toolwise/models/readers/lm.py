@@ -16,12 +16,12 @@ import threading
 from collections.abc import Callable, Sequence
 
 from toolwise.core.errors import ToolFailed
-from toolwise.core.jsonio import fingerprint
+from toolwise.core.jsonio import fingerprint, one_line
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.models.base import LanguageModel, Session
 from toolwise.models.readers.spans import Start, likeliest, spans_of
 from toolwise.tools.index import Hit
-from toolwise.tools.qa import Answer, one_line, repeats
+from toolwise.tools.qa import Answer, repeats
 
 _EXAMPLES = (
     (

@@ -17,13 +17,12 @@ from typing import Any
 
 from toolwise.core import jsonio
 from toolwise.core.errors import BadInput, DeadlineExceeded, ToolFailed, ToolUnavailable, ToolwiseError, UnsafeTarget
-from toolwise.core.jsonio import quote
+from toolwise.core.jsonio import one_line, quote
 from toolwise.core.limits import LIMITS, Limits
-from toolwise.tools.confined.addresses import is_public
 from toolwise.tools.confined.fetch import Response, checked_headers, safe_fetch
 from toolwise.tools.confined.targets import Target
 from toolwise.tools.index import Hit
-from toolwise.tools.qa import Answer, one_line, passage_of
+from toolwise.tools.qa import Answer, passage_of
 
 Fetch = Callable[..., Response]
 """`safe_fetch`, or what takes its place in a test."""
@@ -144,16 +143,9 @@ def connect(
             raise BadInput(
                 f"The variable {quote(key_env)} of the environment is not set, or empty: export the key in it."
             )
-        if target.scheme == "http" and not _near(target):
+        if target.scheme == "http" and not target.is_near:
             raise BadInput("The key would cross the network in plain text: give an https address.")
         headers = checked_headers({"authorization": f"Bearer {key}"})
     reader = UpstreamReader(str(target).rstrip("/"), model, headers, limits, fetch)
     reader.check()
     return reader
-
-
-def _near(target: Target) -> bool:
-    """Whether a request stays on this machine, or goes to an address that is not public."""
-    if target.address is not None:
-        return not is_public(target.address)
-    return target.host == "localhost" or target.host.endswith(".localhost")

@@ -17,6 +17,7 @@ from urllib.parse import urljoin
 
 from toolwise.core.errors import UnsafeTarget
 from toolwise.core.limits import LIMITS, Limits
+from toolwise.tools.confined.addresses import is_public
 
 _PLAIN = re.compile(r"[!-\[\]-~]+")  # visible ASCII without the backslash, which readers take for different things
 _URL = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?(/[^?#]*)?(\?[^#]*)?(?:#.*)?", re.I)
@@ -60,6 +61,16 @@ class Target:
     def address(self) -> Address | None:
         """The address that the host is, if it is not a name."""
         return _address(self.host)
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the host says by itself that a request stays here: it is localhost, or an address that is not public.
+
+        Any other name may lead anywhere, until it is looked up.
+        """
+        if self.address is not None:
+            return not is_public(self.address)
+        return self.host == "localhost" or self.host.endswith(".localhost")
 
     @property
     def origin(self) -> tuple[str, str, int]:

@@ -25,7 +25,7 @@ from toolwise.core.schema import Validator
 from toolwise.tools.confined.fetch import METHODS, checked_headers
 from toolwise.tools.openapi.document import Description
 from toolwise.tools.openapi.parameters import Parameter, is_json, leaves_its_place, read_parameter
-from toolwise.tools.openapi.schemas import Schema, json_schema, one_line
+from toolwise.tools.openapi.schemas import Schema, json_schema, shown_line
 
 _KEY = "idempotency-key"
 _METHODS = (*map(str.lower, METHODS), "trace")
@@ -179,7 +179,7 @@ def _body(endpoint: Endpoint, description: Description, limits: Limits) -> tuple
     media = description.followed(content[media_type])
     schema = json_schema(media.get("schema", True) if isinstance(media, Mapping) else True, description, limits)
     said = checked_headers({"content-type": media_type if is_json(media_type) else "application/json"})
-    if text := one_line(raw.get("description"), limits.openapi_text_chars):
+    if text := shown_line(raw.get("description"), limits.openapi_text_chars):
         schema = {"description": text} | schema
     return Body(said["content-type"], raw.get("required") is True), schema
 
@@ -229,7 +229,7 @@ def _assembled(
 
 
 def _told(raw: Mapping[str, Any], limits: Limits) -> str:
-    summary, more = (one_line(raw.get(key), limits.openapi_text_chars) for key in ("summary", "description"))
+    summary, more = (shown_line(raw.get(key), limits.openapi_text_chars) for key in ("summary", "description"))
     if not summary or more.startswith(summary.rstrip(".")):
         return more or summary
-    return one_line(f"{summary.rstrip('.')}. {more}" if more else summary, limits.openapi_text_chars)
+    return shown_line(f"{summary.rstrip('.')}. {more}" if more else summary, limits.openapi_text_chars)

@@ -35,7 +35,7 @@ from toolwise.core.jsonio import quote
 from toolwise.core.limits import Limits
 from toolwise.tools.confined.fetch import checked_headers
 from toolwise.tools.openapi.document import Description
-from toolwise.tools.openapi.schemas import Schema, checked_name, json_schema, one_line
+from toolwise.tools.openapi.schemas import Schema, checked_name, json_schema, shown_line
 
 _JSON_TYPE = re.compile(r"application/(?:[a-z0-9.+_-]{1,80}\+)?json", re.IGNORECASE)
 _PLACES = {"path": "simple", "query": "form", "header": "simple"}  # with the style that each has by itself
@@ -96,7 +96,7 @@ def _parameter(name: str, place: str, raw: Mapping[str, Any], description: Descr
     if not isinstance(described, Mapping) or "schema" not in described:
         raise BadInput("it has no schema")
     schema = json_schema(described["schema"], description, limits)
-    if text := one_line(raw.get("description"), limits.openapi_text_chars):
+    if text := shown_line(raw.get("description"), limits.openapi_text_chars):
         schema = schema | {"description": text}
     explode = raw.get("explode", _EXPLODED.get(style, style == "form"))
     if explode is not _EXPLODED.get(style, explode):

@@ -65,7 +65,7 @@ def checked_name(name: str, limits: Limits) -> str:
     return name
 
 
-def one_line(text: Any, chars: int) -> str:
+def shown_line(text: Any, chars: int) -> str:
     """What a description says, in one line that shows all that is in it; "" for what is no text."""
     return printable(" ".join(text[: 4 * chars].split()), chars) if isinstance(text, str) else ""
 
@@ -112,12 +112,12 @@ class _Writer:
     def _written(self, schema: Mapping[str, Any], depth: int) -> Schema:
         written: Schema = {key: schema[key] for key in _KEPT if key in schema}
         for key in ("format", "contentEncoding"):
-            if key in written and one_line(written[key], self._limits.name_chars) != written[key]:
+            if key in written and shown_line(written[key], self._limits.name_chars) != written[key]:
                 del written[key]
         names = written.get("required", [])
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise BadInput("schema: required is no list of names")
-        if text := one_line(schema.get("description"), self._limits.openapi_text_chars):
+        if text := shown_line(schema.get("description"), self._limits.openapi_text_chars):
             written["description"] = text
         if "example" in schema and "examples" not in schema:
             written["examples"] = [schema["example"]]

@@ -19,14 +19,12 @@ from toolwise.core import jsonio
 from toolwise.core.errors import BadInput, UnsafeTarget
 from toolwise.core.jsonio import quote
 from toolwise.core.limits import Limits
-from toolwise.tools.confined.addresses import is_public
 from toolwise.tools.confined.fetch import checked_headers
 from toolwise.tools.confined.targets import Target
 from toolwise.tools.openapi.document import Description
 from toolwise.tools.openapi.parameters import leaves_its_place
 
 _VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
-_LOCAL = re.compile(r"(?:.+\.)?localhost")
 _SHORTEST = 4  # characters; to blank "1" out of every answer would hide everything and protect nothing
 
 
@@ -70,8 +68,7 @@ def server_of(description: Description, base_url: str | None, own_network: bool,
     path = target.path.rstrip("/")
     if "?" in target.path or "#" in url or leaves_its_place(path, limits):
         raise BadInput(f"The server {quote(url)} has a query, a fragment or .. in it: leave that out.")
-    literal = target.address
-    away = is_public(literal) if literal is not None else not _LOCAL.fullmatch(target.host)
+    literal, away = target.address, not target.is_near
     if base_url is None:
         public = target.has_default_port and away and (literal is not None or "." in target.host)
         if target.scheme != "https" or not public:
