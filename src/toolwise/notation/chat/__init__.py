@@ -1,0 +1,1 @@
+"""How chat models write calls; one file a dialect."""

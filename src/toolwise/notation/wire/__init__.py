@@ -1,0 +1,1 @@
+"""How HTTP APIs write conversations with tools; one file a format."""
