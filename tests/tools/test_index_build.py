@@ -6,6 +6,7 @@ import errno
 import gzip
 import json
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from small_texts import SMALL_SHARDS, TEXTS, contents, write_lines
 from toolwise.core.errors import BadInput, Corrupt, InProgress, SettingsDiffer, StorageUnavailable
 from toolwise.core.limits import LIMITS
 from toolwise.core.lock import Lock
+from toolwise.core.sealed import read_sealed, seal
 from toolwise.tools.index import Index, IndexSettings, build, build_index
 
 FILE_EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "mmap.__new__"}
@@ -178,6 +180,75 @@ def test_a_damaged_shard_of_a_half_built_index_is_made_again(corpus: Path, tmp_p
 def interrupt_at_the_matrix(stage: str, done: int, total: int | None) -> None:
     if stage == "matrix":
         raise KeyboardInterrupt
+
+
+@pytest.mark.case("F5")
+def test_a_bit_flipped_anywhere_and_a_file_cut_anywhere_is_found(corpus: Path, tmp_path: Path) -> None:
+    make(corpus, tmp_path / "out")
+    tried = 0
+    for file in sorted(file for file in (tmp_path / "out").rglob("*") if file.is_file() and file.name != "lock"):
+        whole = file.read_bytes()
+        needed = file.parent.name != "passages" or file.suffix == ".jsonl"  # the records of shards are for building
+        for at in range(0, len(whole), max(1, len(whole) // 11)):
+            for changed in (whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :], whole[:at]):
+                file.write_bytes(changed)
+                if needed:
+                    with pytest.raises(Corrupt, match=re.escape(file.name)):
+                        Index.open(tmp_path / "out")
+                    tried += 1
+        file.write_bytes(whole)
+    assert tried > 200
+    assert Index.open(tmp_path / "out").search("fjord", 1)
+
+
+@pytest.mark.parametrize(
+    "name", ["settings.json", "manifest.json", "passages/00000.jsonl", "matrix/data.csc.index.npy"]
+)
+def test_a_file_of_another_index_is_refused_by_name(corpus: Path, tmp_path: Path, name: str) -> None:
+    make(corpus, tmp_path / "out")
+    build_index([write_lines(tmp_path / "few.jsonl", TEXTS[:3])], tmp_path / "other", IndexSettings(language="de"))
+    (tmp_path / "out" / name).write_bytes((tmp_path / "other" / name).read_bytes())
+    with pytest.raises(Corrupt, match="missing or damaged"):
+        Index.open(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"files": []},
+        {"files": [["../../secret", 1, "0"]]},
+        {"files": [[1, 2]]},
+        {"shards": []},
+        {"shards": [-1]},
+        {"shards": ["a"]},
+        {"passages": 10**9},
+        {"passages": None},
+    ],
+)
+def test_a_manifest_that_does_not_vouch_for_all_of_an_index_is_refused(
+    corpus: Path, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    make(corpus, tmp_path / "out")
+    manifest = tmp_path / "out" / "manifest.json"
+    manifest.write_bytes(seal({**read_sealed(manifest), **change}))
+    with pytest.raises(Corrupt, match="is not one; build the index again"):
+        Index.open(tmp_path / "out")
+
+
+def test_a_folder_of_a_run_is_no_index(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_bytes(seal({"format": 1, "seed": 1}))
+    with pytest.raises(BadInput, match="holds no index"):
+        Index.open(tmp_path)
+
+
+@pytest.mark.parametrize("out", ["", "index", "deep/er"])
+def test_an_index_among_its_own_texts_is_refused_before_anything_is_written(tmp_path: Path, out: str) -> None:
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("A herring.")
+    with pytest.raises(BadInput, match="among its own texts"):
+        build_index([folder], folder / out)
+    assert [file.name for file in folder.iterdir()] == ["a.txt"]
 
 
 def test_an_index_of_another_version_is_refused(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,8 @@ from toolwise.core.durable import replace_file, storage, sync_folder
 from toolwise.core.errors import BadInput, Corrupt
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Document
-from toolwise.core.work_folder import begin
-from toolwise.documents.sources import read_sources, source
+from toolwise.core.work_folder import SETTINGS, begin
+from toolwise.documents.sources import LocalSource, Source, read_sources, source
 from toolwise.tools.index import matrix
 from toolwise.tools.index.manifest import (
     COUNTS,
@@ -32,6 +32,7 @@ from toolwise.tools.index.manifest import (
     IndexSettings,
     Manifest,
     listed,
+    parts,
     read_manifest,
 )
 from toolwise.tools.index.passages import Passage, cut
@@ -62,6 +63,7 @@ def build_index(
     named = list(dict.fromkeys(map(source, sources)))  # what is named twice is meant once
     if not named:
         raise BadInput("There is nothing to index: name a file, a folder, or a data set as hub:owner/name.")
+    _refuse_inside(folder, named)
     words = Words(wanted.language, limits)  # before anything is written
     described = {
         "format": FORMAT,
@@ -77,6 +79,13 @@ def build_index(
         manifest = _join(folder, shards, wanted, tell)
         _clear_counts(folder)
         return manifest
+
+
+def _refuse_inside(folder: Path, sources: Sequence[Source]) -> None:
+    """What is written there would be among the texts of the next build, and change them."""
+    for each in sources:
+        if isinstance(each, LocalSource) and folder.resolve().is_relative_to(each.path.resolve()):
+            raise BadInput(f"The index {str(folder)!r} would stand among its own texts; choose a folder outside.")
 
 
 def _quiet(stage: str, done: int, total: int | None) -> None:
@@ -129,7 +138,6 @@ def _join(folder: Path, shards: Sequence[Shard], settings: IndexSettings, tell: 
     if not any(shard.words for shard in shards):
         raise BadInput("There is no word in these texts, and so nothing to search for; check that they are texts.")
     terms, postings = matrix.write_matrix(folder, shards, settings, lambda done: tell(MATRIX, done, len(shards)))
-    names = [shard.passages_file for shard in shards] + [f"{MATRIX}/{name}" for name in matrix.FILES]
     manifest = Manifest(
         documents=shards[-1].documents,
         passages=sum(shard.passages for shard in shards),
@@ -137,7 +145,7 @@ def _join(folder: Path, shards: Sequence[Shard], settings: IndexSettings, tell: 
         vocabulary=terms,
         postings=postings,
         shards=tuple(shard.passages for shard in shards),
-        files=tuple(listed(folder, names)),
+        files=tuple(listed(folder, [SETTINGS, *parts(len(shards))])),
     )
     replace_file(folder / MANIFEST, manifest.seal())
     return manifest

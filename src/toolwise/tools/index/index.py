@@ -22,8 +22,15 @@ from numpy.typing import NDArray
 
 from toolwise.core.errors import BadInput, LimitExceeded
 from toolwise.core.limits import LIMITS, Limits
-from toolwise.tools.index.manifest import MATRIX, Manifest, identity, read_manifest, read_settings
-from toolwise.tools.index.matrix import TERM_ENDS, TERMS
+from toolwise.tools.index.manifest import (
+    MATRIX,
+    TERM_ENDS,
+    TERMS,
+    Manifest,
+    identity,
+    read_manifest,
+    read_settings,
+)
 from toolwise.tools.index.passages import Passage
 from toolwise.tools.index.shard import Ints
 from toolwise.tools.index.texts import Texts, mapped

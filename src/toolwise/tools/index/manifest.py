@@ -8,7 +8,9 @@
     manifest.json            sizes and digests of all that is needed to search; written last
     lock                     held by the one process that builds
 
-Not covered: files that are changed while an index is open.
+Covered: an index that is not all of one building: half-built, cut, flipped, mixed from two, of another version.
+Not covered: files that are changed while an index is open, and one that somebody made to be wrong: a digest says that
+bytes are those that were written, not by whom.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from toolwise.core import jsonio
 from toolwise.core.durable import sha256, storage
@@ -27,6 +31,14 @@ from toolwise.core.work_folder import SETTINGS
 #: Counts up when words are read, passages cut or files laid out in another way: an old index is then refused.
 FORMAT = 1
 MANIFEST, PASSAGES, COUNTS, MATRIX = "manifest.json", "passages", "counts", "matrix"
+
+#: Of the matrix. The first four are bm25s' names, the others ours.
+SCORES, POSTINGS, COLUMNS, PARAMETERS = (
+    *("data.csc.index.npy", "indices.csc.index.npy", "indptr.csc.index.npy"),
+    "params.index.json",
+)
+TERMS, TERM_ENDS, STARTS = "terms.bin", "terms.npy", "starts.npy"
+MATRIX_FILES = (SCORES, POSTINGS, COLUMNS, PARAMETERS, TERMS, TERM_ENDS, STARTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +88,10 @@ def read_settings(folder: Path) -> Mapping[str, Any]:
     """What the index in `folder` was begun with. Raises BadInput where there is none, Corrupt."""
     with storage(folder):
         there = (folder / SETTINGS).is_file()
-    if not there:
+    settings = read_sealed(folder / SETTINGS) if there else {}
+    if not {"format", "stemmer", "settings"} <= settings.keys():  # every run has a file of this name
         raise BadInput(f"{str(folder)!r} holds no index; make one with: toolwise index build PATH... --out {folder}")
-    return read_sealed(folder / SETTINGS)
+    return settings
 
 
 def read_manifest(folder: Path, *, verify: bool) -> Manifest:
@@ -96,12 +109,31 @@ def read_manifest(folder: Path, *, verify: bool) -> Manifest:
         raise BadInput(f"The index in {str(folder)!r} is half-built; run the same toolwise index build to finish it.")
     found = read_sealed(folder / MANIFEST)
     try:
-        manifest = Manifest(**{**found, "shards": tuple(found["shards"]), "files": tuple(map(tuple, found["files"]))})
-    except (KeyError, TypeError) as error:
-        raise Corrupt(f"The manifest of the index in {str(folder)!r} is not one; build the index again.") from error
+        manifest = TypeAdapter(Manifest).validate_python(found)
+    except ValidationError:
+        manifest = None
+    if manifest is None or not _says_all(manifest):
+        raise Corrupt(f"The manifest of the index in {str(folder)!r} is not one; build the index again.")
     for name, size, digest in manifest.files:
         _check(folder, name, size, digest if verify else None)
     return manifest
+
+
+def parts(shards: int) -> list[str]:
+    """The files that are needed to search so many shards; their settings besides."""
+    return [*map(passages_file, range(shards)), *(f"{MATRIX}/{name}" for name in MATRIX_FILES)]
+
+
+def passages_file(number: int) -> str:
+    """The name of a shard's passages."""
+    return f"{PASSAGES}/{number:05d}.jsonl"
+
+
+def _says_all(manifest: Manifest) -> bool:
+    """Whether it counts every passage and vouches for every file. The settings were not among them at first."""
+    if min(manifest.shards, default=0) <= 0 or sum(manifest.shards) != manifest.passages:
+        return False
+    return {name for name, _, _ in manifest.files} - {SETTINGS} == set(parts(len(manifest.shards)))
 
 
 def identity(folder: Path, manifest: Manifest) -> str:

@@ -23,16 +23,18 @@ import numpy as np
 from numpy.lib.format import open_memmap
 
 from toolwise.core.durable import storage, sync_tree
-from toolwise.tools.index.manifest import MATRIX, IndexSettings
-from toolwise.tools.index.shard import Ints, Shard, read_counts
-
-#: The first four are bm25s' names, the others ours.
-SCORES, PASSAGES, COLUMNS, PARAMETERS = (
-    *("data.csc.index.npy", "indices.csc.index.npy", "indptr.csc.index.npy"),
-    "params.index.json",
+from toolwise.tools.index.manifest import (
+    COLUMNS,
+    MATRIX,
+    PARAMETERS,
+    POSTINGS,
+    SCORES,
+    STARTS,
+    TERM_ENDS,
+    TERMS,
+    IndexSettings,
 )
-TERMS, TERM_ENDS, STARTS = "terms.bin", "terms.npy", "starts.npy"
-FILES = (SCORES, PASSAGES, COLUMNS, PARAMETERS, TERMS, TERM_ENDS, STARTS)
+from toolwise.tools.index.shard import Ints, Shard, read_counts
 
 
 def write_matrix(
@@ -52,7 +54,7 @@ def write_matrix(
         mean = max(1, sum(shard.words for shard in shards)) / total
         idf = np.log1p((total - found_in + 0.5) / (found_in + 0.5))
         scores = _room(where / SCORES, np.float32, int(columns[-1]))
-        passages = _room(where / PASSAGES, np.int32, int(columns[-1]))
+        passages = _room(where / POSTINGS, np.int32, int(columns[-1]))
         starts = _room(where / STARTS, np.int64, total)
         free, first = columns[:-1].copy(), 0
         ids = _term_ids(where)

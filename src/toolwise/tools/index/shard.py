@@ -16,7 +16,7 @@ from toolwise.core import jsonio
 from toolwise.core.durable import replace_file, storage
 from toolwise.core.errors import Corrupt, ToolwiseError
 from toolwise.core.sealed import read_sealed, seal
-from toolwise.tools.index.manifest import COUNTS, PASSAGES
+from toolwise.tools.index.manifest import COUNTS, PASSAGES, passages_file
 from toolwise.tools.index.passages import Passage
 from toolwise.tools.index.words import WORD, Words
 
@@ -60,11 +60,6 @@ class Counts(NamedTuple):
     times: Ints
     lengths: Ints
     starts: Ints
-
-
-def passages_file(number: int) -> str:
-    """The name of a shard's passages."""
-    return f"{PASSAGES}/{number:05d}.jsonl"
 
 
 def write_shard(folder: Path, number: int, passages: Sequence[Passage], documents: int, words: Words) -> Shard:

@@ -12,10 +12,8 @@ import numpy as np
 from toolwise.core import jsonio
 from toolwise.core.durable import storage
 from toolwise.core.errors import Corrupt, ToolwiseError
-from toolwise.tools.index.manifest import MATRIX, Manifest
-from toolwise.tools.index.matrix import STARTS
+from toolwise.tools.index.manifest import MATRIX, STARTS, Manifest, passages_file
 from toolwise.tools.index.passages import Passage
-from toolwise.tools.index.shard import passages_file
 
 
 class Texts:
