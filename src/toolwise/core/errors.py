@@ -18,6 +18,7 @@
     ├── CallerFault           the caller waits, raises a bound, or gives up
     │   ├── DeadlineExceeded      timeout
     │   ├── LimitExceeded         limit
+    │   ├── Overloaded            overloaded
     │   ├── BudgetExceeded        budget_exceeded
     │   ├── InProgress            in_progress
     │   ├── Conflict              conflict
@@ -27,6 +28,8 @@
     │   └── Corrupt               corrupt
     └── UserFault             the person at the command line or in Python changes the request
         ├── BadInput              bad_input
+        ├── Unauthenticated       unauthenticated
+        ├── NotFound              not_found
         ├── ModelUnavailable      model_unavailable
         └── SettingsDiffer        settings_differ
 
@@ -152,6 +155,13 @@ class LimitExceeded(CallerFault):
     code = "limit"
 
 
+class Overloaded(CallerFault):
+    """As much is in work as this machine takes at one time, and as much waits as may wait."""
+
+    code = "overloaded"
+    retryable = True
+
+
 class BudgetExceeded(CallerFault):
     """The run, the principal or the tool has used what it was given."""
 
@@ -202,6 +212,18 @@ class BadInput(UserFault):
     """A file, folder, option or configuration that cannot be used."""
 
     code = "bad_input"
+
+
+class Unauthenticated(UserFault):
+    """A request to a server without a key, or with one that opens nothing here."""
+
+    code = "unauthenticated"
+
+
+class NotFound(UserFault):
+    """A server has nothing under this path, or no model of this name."""
+
+    code = "not_found"
 
 
 class ModelUnavailable(UserFault):

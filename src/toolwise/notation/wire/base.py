@@ -7,13 +7,38 @@ runs itself) is refused by name with BadInput; what changes no answer (metadata,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from toolwise.core.chat import ChatDelta, ChatReply, ChatRequest
 from toolwise.core.errors import ToolwiseError
 
 Json = dict[str, Any]
+
+#: The HTTP status of an error, by its code; what stands here is what a server can say. Any other one is 500.
+STATUS: Mapping[str, int] = MappingProxyType(
+    {
+        "bad_input": 400,
+        "malformed_call": 400,
+        "invalid_arguments": 400,
+        "unauthenticated": 401,
+        "denied": 403,
+        "not_found": 404,
+        "timeout": 408,
+        "limit": 413,
+        "budget_exceeded": 429,
+        "overloaded": 503,
+        "model_unavailable": 503,
+        "storage_unavailable": 503,
+    }
+)
+
+
+def status_of(error: ToolwiseError) -> int:
+    """The status with which every API here says an error, unless an API has one of its own for it."""
+    return STATUS.get(error.code, 500)
 
 
 @dataclass(frozen=True, slots=True)
