@@ -343,7 +343,12 @@ def test_the_lock_of_a_killed_owner_is_free_even_while_its_workers_live(tmp_path
         ({**SETTINGS, "tools": {"Calculator": {"tau_f": 1.0, "version": "a"}}}, r"tools\.Calculator\.tau_f"),
         ({**SETTINGS, "seed": False}, r"seed \(0 -> false\)"),
         ({**SETTINGS, "new": None}, r"new \(unset -> null\)"),
-        ({}, r"model .* seed .* tools\.Calculator\.tau_f .* and 1 more"),
+        (
+            {**SETTINGS, "tools": {"Calculator": SETTINGS["tools"]["Calculator"], "A": "x" * 99}},
+            r'tools\.A \(unset -> "x{23}…\)',
+        ),
+        ({**SETTINGS, "seed": 1, "a": 1, "b": 1, "c": 1}, r"a .* b .* c .* and 1 more"),
+        ({}, r'model \("m1" -> unset\), seed .*, tools \(given -> unset\)'),
     ],
 )
 def test_other_settings_are_refused_by_name_and_change_nothing(tmp_path: Path, settings: Any, named: str) -> None:

@@ -3,8 +3,8 @@
     settings.json    what the folder is made for, written first
     lock             held by the one process that writes
 
-Covered: a folder with other files in it is not taken for one of ours; one that was begun with other settings is
-refused, with the differences; what a killed writer left half-written is removed.
+Covered: a folder with other files in it is not taken for one of ours; one that holds something made with other
+settings is refused, with the differences; what a killed writer left half-written is removed.
 
 Not covered: network file systems without flock; POSIX only.
 """
@@ -24,6 +24,8 @@ from toolwise.core.lock import Lock
 from toolwise.core.sealed import read_sealed, seal
 
 SETTINGS, LOCK = "settings.json", "lock"
+_UNSET = object()
+_SHOWN = 24  # characters of a value in a message, enough to tell digests apart
 
 
 def begin(folder: Path, settings: Mapping[str, Any], rooms: Iterable[str], files: Iterable[str]) -> Lock:
@@ -34,7 +36,7 @@ def begin(folder: Path, settings: Mapping[str, Any], rooms: Iterable[str], files
     holds something else or cannot be used, StorageUnavailable when the disk refuses.
     """
     wanted = jsonio.plain(settings, BadInput, LIMITS.json_size)
-    rooms = tuple(rooms)
+    rooms, files = tuple(rooms), tuple(files)
     with storage(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with suppress(PermissionError):  # a folder that may be entered, yet not read, cannot be synced
@@ -44,7 +46,7 @@ def begin(folder: Path, settings: Mapping[str, Any], rooms: Iterable[str], files
         lock = Lock(folder / LOCK)
         undo.callback(lock.close)
         _make_room(folder, rooms)
-        if (folder / SETTINGS).exists():
+        if (folder / SETTINGS).exists() and not _is_empty(folder, rooms, files):
             _refuse_other_settings(folder, read_sealed(folder / SETTINGS), wanted)
         else:
             replace_file(folder / SETTINGS, seal(wanted))
@@ -76,20 +78,47 @@ def _make_room(folder: Path, rooms: Iterable[str]) -> None:
                 leftover.unlink()
 
 
-def _refuse_other_settings(folder: Path, begun: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    before, now = dict(_leaves(begun)), dict(_leaves(wanted))
-    differing = [key for key in sorted(before.keys() | now.keys()) if before.get(key) != now.get(key)]
-    if differing:
-        shown = ", ".join(f"{key} ({before.get(key, 'unset')} -> {now.get(key, 'unset')})" for key in differing[:3])
-        more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
-        raise SettingsDiffer(
-            f"{str(folder)!r} was begun with other settings: {shown}{more}; go back to them or choose another folder"
+def _is_empty(folder: Path, rooms: Iterable[str], files: Iterable[str]) -> bool:
+    """Whether nothing has been made yet: a failed start does not bind whoever mends what it failed at."""
+    with storage(folder):
+        return not any((folder / name).exists() for name in files) and not any(
+            any((folder / room).iterdir()) for room in rooms
         )
 
 
-def _leaves(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for key, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            yield from _leaves(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, jsonio.dumps(value)
+def _refuse_other_settings(folder: Path, begun: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    differing = [f"{name} ({_shown(before)} -> {_shown(now)})" for name, before, now in _differences(begun, wanted)]
+    if differing:
+        more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
+        raise SettingsDiffer(
+            f"{str(folder)!r} was begun with other settings: {', '.join(differing[:3])}{more}; "
+            "go back to them or choose another folder"
+        )
+
+
+def _differences(before: Any, now: Any, name: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """What differs, as deep as both sides have parts of the same names."""
+    old, new = _parts(before), _parts(now)
+    if old is not None and new is not None and type(before) is type(now):
+        for key in sorted(old.keys() | new.keys()):
+            yield from _differences(old.get(key, _UNSET), new.get(key, _UNSET), f"{name}.{key}" if name else key)
+    elif before is _UNSET or now is _UNSET or jsonio.dumps(before) != jsonio.dumps(now):
+        yield name, before, now
+
+
+def _parts(value: Any) -> dict[str, Any] | None:
+    """The parts of an object, or of a list of objects, which are numbered from 1."""
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, list) and all(isinstance(part, dict) for part in value):
+        return {str(number): part for number, part in enumerate(value, 1)}
+    return None
+
+
+def _shown(value: Any) -> str:
+    if value is _UNSET:
+        return "unset"
+    written = jsonio.dumps(value)
+    if len(written) <= _SHOWN:
+        return written
+    return "given" if isinstance(value, dict | list) else f"{written[:_SHOWN]}…"
