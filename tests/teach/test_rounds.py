@@ -19,6 +19,7 @@ from toolwise.teach.annotate import annotate, annotate_rounds, load_augmented, m
 from toolwise.teach.config import load_settings
 from toolwise.teach.keep import keep
 from toolwise.teach.prepare import WEIGHTS, prepare
+from toolwise.teach.propose import new_candidate
 from toolwise.teach.records import Candidate, Earlier, Passage
 from toolwise.teach.source import passages_of
 from toolwise.teach.store import Store
@@ -89,14 +90,26 @@ def test_only_the_words_of_the_text_are_targets_and_no_call_is_put_into_an_earli
     plain, woven = prepare([bridge(), bridge(CALENDAR)], model)
     longer = len(woven.ids) - len(plain.ids)
     at = plain.offsets.index(CALENDAR.offset)
-    behind = at + longer
-    assert woven.offsets[behind] == CALENDAR.offset  # directly behind it, where a call may stand on it
-    assert woven.offsets[at:behind] == (None,) * longer
-    assert [place for place in woven.offsets if place is not None] == [p for p in plain.offsets if p is not None]
-    own = [*range(at), *range(behind, len(woven.ids))]
-    assert [woven.ids[i] for i in own] == list(plain.ids)
+    assert woven.offsets == plain.offsets
+    # Directly behind the earlier call, where a call may stand on it, and never before or within it.
+    assert list(woven.places) == [*range(at), *range(at + longer, len(woven.ids))]
+    assert [woven.ids[place] for place in woven.places] == list(plain.ids)
     for i, targets in enumerate(woven.targets):
-        assert list(targets) == [j for j in own if j >= i][: len(WEIGHTS)]
+        assert list(targets) == list(woven.places)[i : i + len(WEIGHTS)]
+
+
+def test_calls_on_both_sides_of_an_earlier_one_that_teach_the_same_words_are_not_both_kept(tiny):
+    """However long the earlier call between them is."""
+    plain, woven = prepare([bridge(), bridge(CALENDAR)], load_model(tiny))
+    at = woven.offsets.index(CALENDAR.offset)
+    assert woven.places[at] - woven.places[at - 1] > len(WEIGHTS)
+
+    def judged(prepared, *positions):
+        rows = [new_candidate(prepared, "QA", i, f"QA({i})", "lm", None, None) for i in positions]
+        return [row.reason for row in keep([replace(row, gain=2.0) for row in rows], {"QA": 1.0})]
+
+    for prepared in (plain, woven):
+        assert judged(prepared, at - 1, at, at + len(WEIGHTS)) == [None, "overlap", None]
 
 
 @pytest.mark.parametrize("scoring", ["front", "inline"])
@@ -106,15 +119,16 @@ def test_losses_of_the_second_round_are_those_of_whole_forwards(tiny, tmp_path, 
     rows = make_pipeline(model, settings_of(tmp_path, text, "Calculator"), "r").annotate([bridge(CALENDAR)])
     (row,) = [row for row in rows if row.gain is not None]
     woven, tokenizer = prepare([bridge(CALENDAR)], model)[0], model.tokenizer
+    place = woven.places[row.position]
 
     def loss(*pieces: tuple[str, bool]) -> float:
         said = [i for text, marker in pieces for i in (tokenizer.encode_marker if marker else tokenizer.encode)(text)]
         if scoring == "front":
             before = [*tokenizer.begin, *said, *(tokenizer.encode("\n") if said else ())]
-            ids, at = [*before, *woven.ids], len(before) + row.position
+            ids, at = [*before, *woven.ids], len(before) + place
         else:
-            before = [*tokenizer.begin, *woven.ids[: row.position], *said]
-            ids, at = [*before, *woven.ids[row.position :]], len(before)
+            before = [*tokenizer.begin, *woven.ids[:place], *said]
+            ids, at = [*before, *woven.ids[place:]], len(before)
         session = model.session(tuple(ids[:at]))
         nll = []
         for token in ids[at : at + len(WEIGHTS)]:

@@ -32,7 +32,7 @@ from toolwise.tools.language import languages
 from toolwise.tools.registry import Registry
 
 #: Changes with what the stages find for the same input, so that no run is continued by another version.
-FORMAT = 2
+FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,15 +24,17 @@ def weighted(nll: Sequence[float]) -> float:
 class Prepared:
     """A passage as the model reads it: its tokens, with those of the calls of earlier rounds between them.
 
-    `offsets[i]` is the character of the text before which token i stands, one more for the end; None where no call can
-    be put: inside a character, inside an earlier call, and directly before one, where it could not use it.
-    `targets[i]` are the tokens over which a call before token i is judged: the next five of the text from i on, or from
-    the next one where i is a lone space and spaces are not weighed. `loss_none[i]` is the paper's L_i(eps) over them in
-    nats; NaN where it is undefined, at the first token of a model without a BOS.
+    A position i counts tokens of the text alone. `places[i]` is where that token stands in `ids`: behind the earlier
+    calls that were put before it, since in front of one a call could not use it. `offsets[i]` is the character before
+    which it stands, one more for the end; None inside a character, where no call can be put. `targets[i]` are the
+    places of the tokens over which a call before token i is judged: the next five from i on, or from the next one where
+    i is a lone space and spaces are not weighed. `loss_none[i]` is the paper's L_i(eps) over them in nats; NaN where it
+    is undefined, at the first token of a model without a BOS.
     """
 
     passage: Passage
     ids: Ids
+    places: Sequence[int]
     offsets: tuple[int | None, ...]
     targets: tuple[tuple[int, ...], ...]
     loss_none: tuple[float, ...]
@@ -50,15 +52,14 @@ def prepare(passages: Sequence[Passage], model: LanguageModel, *, weigh_spaces: 
     long_enough = [ids for ids, _, _ in read if len(ids) > first]
     rows = iter(model.score([ScoreRequest(begin + ids, max(1, len(begin))) for ids in long_enough]))
     prepared = []
-    for passage, (ids, places, own) in zip(passages, read, strict=True):
+    for passage, (ids, places, where) in zip(passages, read, strict=True):
         losses = next(rows).tolist() if len(ids) > first else []
         nll = [float("nan")] * (len(ids) - len(losses)) + losses
-        spaces = (
-            set() if weigh_spaces else {i for i in range(len(ids) - 1) if model.tokenizer.decode(ids[i : i + 1]) == " "}
-        )
-        targets = _targets(len(ids), own, spaces)
+        lone = [not weigh_spaces and model.tokenizer.decode(ids[at : at + 1]) == " " for at in places]
+        begins = (i + (lone[i] and i + 1 < len(places)) for i in range(len(places)))
+        targets = tuple(tuple(places[start : start + len(WEIGHTS)]) for start in begins)
         losses_none = tuple(weighted([nll[j] for j in at]) for at in targets)
-        prepared.append(Prepared(passage, ids, places, targets, losses_none))
+        prepared.append(Prepared(passage, ids, places, where, targets, losses_none))
     return prepared
 
 
@@ -67,43 +68,28 @@ def tokens_of(passage: Passage, tokenizer: Tokenizer) -> int:
     return len(_read(passage, tokenizer)[0])
 
 
-def _read(passage: Passage, tokenizer: Tokenizer) -> tuple[Ids, tuple[int | None, ...], Sequence[int]]:
-    """The ids of a passage, where each stands in its text, and which of them are the text's own.
+def _read(passage: Passage, tokenizer: Tokenizer) -> tuple[Ids, Sequence[int], tuple[int | None, ...]]:
+    """The ids of a passage, where those of its text stand among them, and before which characters of the text.
 
     As in training, the text is tokenised once, as a whole, and the ids of each call are put between its own.
     """
     document = tokenizer.encode(passage.text)
-    places = offsets(passage.text, document, tokenizer)
+    where = offsets(passage.text, document, tokenizer)
     if not passage.calls:
-        return document, places, range(len(document))
-    cuts = {offset: i for i, offset in enumerate(places) if offset is not None}
+        return document, range(len(document)), where
+    cuts = {offset: i for i, offset in enumerate(where) if offset is not None}
     if not all(call.offset in cuts for call in passage.calls):
         raise BadInput(f"The calls of {passage.id!r} stand inside tokens of this model; use one with that tokenizer.")
     taken = [cuts[call.offset] for call in passage.calls]
     ids: list[int] = []
-    where: list[int | None] = []
-    own: list[int] = []
+    places: list[int] = []
     for i in range(len(document) + 1):
         for call in (call for call, at in zip(passage.calls, taken, strict=True) if at == i):
-            written = encode(call_segments(call.body, call.result, tokenizer.notation), tokenizer)[0]
-            ids += written
-            where += [None] * len(written)
-        where.append(places[i])
+            ids += encode(call_segments(call.body, call.result, tokenizer.notation), tokenizer)[0]
         if i < len(document):
-            own.append(len(ids))
+            places.append(len(ids))
             ids.append(document[i])
-    return tuple(ids), tuple(where), own
-
-
-def _targets(count: int, own: Sequence[int], spaces: set[int]) -> tuple[tuple[int, ...], ...]:
-    """For every token the five of the text that follow, itself included."""
-    found, nth = [], 0
-    for i in range(count):
-        while nth < len(own) and own[nth] < i:
-            nth += 1
-        first = nth + (nth < len(own) and own[nth] == i and i in spaces)
-        found.append(tuple(own[first : first + len(WEIGHTS)]))
-    return tuple(found)
+    return tuple(ids), places, where
 
 
 def offsets(text: str, ids: Ids, tokenizer: Tokenizer) -> tuple[int | None, ...]:

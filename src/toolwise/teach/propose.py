@@ -74,9 +74,10 @@ class LMProposer:
     def propose(self, prepared: Prepared) -> list[Candidate]:
         shown = self._model.tokenizer.encode(self._prompt.body(prepared.passage.text))
         context = Context(self._head, shown, prepared.ids)
-        probs = self._model.marker_probs([context], self._marker)[0]
+        everywhere = self._model.marker_probs([context], self._marker)[0]
+        probs = [float(everywhere[place]) for place in prepared.places]
         chosen, candidates = [], []
-        for position in self._likeliest(prepared, probs.tolist(), self._own.k):
+        for position in self._likeliest(prepared, probs, self._own.k):
             if self._settings.early_bounds and prepared.loss_none[position] < self._own.floor:
                 # gain <= loss_none, since losses are never negative: nothing written here could be kept
                 candidates.append(self._candidate(prepared, position, "", probs[position], "bound"))
@@ -84,10 +85,11 @@ class LMProposer:
                 chosen.append(position)
         if not self._sampled:
             body = write_body(self._tool, {}, self._notation)
-            return candidates + [self._candidate(prepared, i, body, float(probs[i]), None) for i in chosen]
-        for position, row in zip(chosen, self._model.branch(context, chosen, self._sampling), strict=True):
-            candidates.extend(self._read(prepared, position, branch, float(probs[position])) for branch in row)
-        return candidates + self._spread(prepared, probs.tolist(), candidates)
+            return candidates + [self._candidate(prepared, i, body, probs[i], None) for i in chosen]
+        cuts = [prepared.places[position] for position in chosen]
+        for position, row in zip(chosen, self._model.branch(context, cuts, self._sampling), strict=True):
+            candidates.extend(self._read(prepared, position, branch, probs[position]) for branch in row)
+        return candidates + self._spread(prepared, probs, candidates)
 
     def _spread(self, prepared: Prepared, probs: Sequence[float], sampled: Sequence[Candidate]) -> list[Candidate]:
         """The calls that were sampled, at the likeliest positions at which they were not; never within a number."""
@@ -114,7 +116,9 @@ class LMProposer:
         """At most so many positions whose marker probability is above tau_s, in order; ties to the earlier one."""
         first = 0 if self._model.tokenizer.begin else 1  # without a BOS the first token has no loss to lower
         possible = [
-            i for i in range(first, len(prepared.ids)) if prepared.offsets[i] is not None and probs[i] > self._own.tau_s
+            position
+            for position, place in enumerate(prepared.places)
+            if place >= first and prepared.offsets[position] is not None and probs[position] > self._own.tau_s
         ]
         return sorted(sorted(possible, key=lambda i: -probs[i])[:count])
 
@@ -134,7 +138,7 @@ class LMProposer:
         return self._candidate(prepared, position, body, prob, None)
 
     def _candidate(self, prepared: Prepared, position: int, body: str, prob: float, reason: str | None) -> Candidate:
-        return new_candidate(prepared, self._tool.name, position, body, self.name, float(prob), reason)
+        return new_candidate(prepared, self._tool.name, position, body, self.name, prob, reason)
 
 
 def new_candidate(

@@ -41,8 +41,8 @@ class Passage:
 class Candidate:
     """A proposed call at a position of a passage, with all that became known of it.
 
-    `position` counts tokens of the passage (those of earlier calls too), `offset` characters: the call stands before
-    both. `body` is the call as written, `Calculator(18 / 24)`. Losses are weighted cross-entropies in nats over the
+    `position` counts tokens of the text (none of earlier calls), `offset` characters: the call stands before both.
+    `body` is the call as written, `Calculator(18 / 24)`. Losses are weighted cross-entropies in nats over the
     five tokens from `position` on, each with what its name says in front (paper, section 2): `loss_control` has the
     same call with a result taken from another candidate. `stands_on` says whether it uses what an earlier call gave.
     `reason` is None for a kept call, otherwise the code that says why it was dropped.

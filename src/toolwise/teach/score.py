@@ -120,7 +120,7 @@ class Scorer:
 
     def begin(self, candidate: Candidate, prepared: Prepared) -> Candidate:
         """The candidate with its loss without a call; dropped where that alone says that it cannot be kept."""
-        if candidate.position >= len(prepared.ids) or not prepared.targets[candidate.position]:
+        if candidate.position >= len(prepared.targets) or not prepared.targets[candidate.position]:
             return replace(candidate, reason="no_continuation")
         candidate = replace(candidate, loss_none=prepared.loss_none[candidate.position])
         return self._bounded(candidate, candidate.loss_none)
@@ -142,7 +142,8 @@ class Scorer:
         wanted: Callable[[Candidate], bool] = lambda candidate: True,
     ) -> list[Candidate]:
         """Put the loss with z into every live row: one request for each passage and z, inline for each position too."""
-        live = [(i, self._key(row, z(row))) for i, row in enumerate(rows) if row.reason is None and wanted(row)]
+        asked = [i for i, row in enumerate(rows) if row.reason is None and wanted(row)]
+        live = [(i, self._key(rows[i], z(rows[i]), texts[rows[i].passage])) for i in asked]
         needed: dict[_Key, list[int]] = {}
         for i, key in live:
             needed.setdefault(key, []).extend(texts[key.passage].targets[rows[i].position])
@@ -154,8 +155,8 @@ class Scorer:
             filled[i] = put(rows[i], weighted([float(nll[key][at - first]) for at in targets]))
         return filled
 
-    def _key(self, row: Candidate, said: Z) -> _Key:
-        return _Key(row.passage, said, row.position if self._inline else 0)
+    def _key(self, row: Candidate, said: Z, prepared: Prepared) -> _Key:
+        return _Key(row.passage, said, prepared.places[row.position] if self._inline else 0)
 
     def _request(self, key: _Key, ids: Ids, needed: Sequence[int]) -> ScoreRequest:
         """Asks for the losses of the tokens from the first of `needed` to the last, z before token `key.at`."""
