@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from toolwise.gate.gate import Gate
@@ -35,8 +35,17 @@ class WatchedGate:
         self._gate = offline_gate(self._registry)
         return self._gate
 
-    def look(self) -> None:
-        """Read the log, once all calls were made."""
+    def watching(self, progress: Callable[[int, int], None]) -> Callable[[int, int], None]:
+        """A progress that reads the log once all calls were made, and passes on what it hears."""
+
+        def heard(done: int, total: int) -> None:
+            if done == total:
+                self._look()
+            progress(done, total)
+
+        return heard
+
+    def _look(self) -> None:
         for row in self._gate.audit.rows():
             if row.line.detail:
                 self.causes.setdefault((row.line.tool, row.line.code), _cause(row.line.detail))

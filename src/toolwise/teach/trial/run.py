@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from toolwise.core.clock import Clock, SystemClock
 from toolwise.core.errors import BadInput
@@ -30,6 +30,7 @@ from toolwise.teach.source import is_run, passages_of
 from toolwise.teach.trial.failures import WatchedGate, failures
 from toolwise.teach.trial.hints import hints
 from toolwise.teach.trial.values import Kept, ToolTrial, Trial, TriedPassage
+from toolwise.tools.registry import Registry
 
 TAUS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)  # nats: thresholds that are compared
 _CLOCK = SystemClock()
@@ -58,22 +59,14 @@ def try_tools(
         raise BadInput(f"The first {documents} documents of {str(corpus)!r} hold no text to try; give another corpus.")
     size, counted = _size(corpus, chosen, settings, network.tokenizer)
     gate = WatchedGate(taught.registry)
-
-    def heard(done: int, total: int) -> None:
-        if done == total:
-            gate.look()
-        progress(done, total)
-
     pipeline = Pipeline(network, taught.registry, gate, settings, run_id="try", prompts=taught.prompts)
     started = clock.monotonic()
-    scored = pipeline.annotate(chosen, progress=heard)
+    scored = pipeline.annotate(chosen, progress=gate.watching(progress))
     seconds = clock.monotonic() - started
-    price = prices(settings, {name: tool.cost for name, tool in taught.registry.items()})
-    found = thresholds({name: own.tau_f for name, own in settings.tools.items()}, scored)
-    rows = keep(scored, found, price)
-    tools = (_tool(name, settings, rows, scored, price, found[name], chosen, gate, best) for name in settings.tools)
+    judged = _Judged.of(scored, chosen, settings, taught.registry)
+    tools = (judged.tool(name, gate.causes, best) for name in settings.tools)
     return Trial(
-        tuple(TriedPassage(passage, _by_place(r for r in rows if r.passage == passage.id)) for passage in chosen),
+        tuple(TriedPassage(passage, judged.of_passage(passage)) for passage in chosen),
         tuple(replace(tool, hints=hints(tool, settings, taught, network.tokenizer)) for tool in tools),
         seconds,
         size,
@@ -103,34 +96,43 @@ def _size(corpus: Path, tried: Sequence[Passage], settings: Settings, tokenizer:
     return sum(math.ceil(length / characters) for length in lengths[:most]), len(lengths) <= most
 
 
-def _tool(
-    name: str,
-    settings: Settings,
-    rows: Sequence[Candidate],
-    scored: Sequence[Candidate],
-    price: Mapping[str, float],
-    tau: float,
-    passages: Sequence[Passage],
-    gate: WatchedGate,
-    best: int,
-) -> ToolTrial:
-    tally = Tally(tau)
-    own = [row for row in rows if row.tool == name]
-    for row in own:
-        tally.add(row)
-    places = Places(passages, tally.shown(best))
-    report = tool_report(name, settings.tools[name], tally, len(passages), places, best, frequent=3)
-    return ToolTrial(report, failures(own, gate.causes), tuple(_kept(name, tau, scored, price) for tau in TAUS))
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """The calls of a trial as they were scored, and `rows`, the same as a run's thresholds would judge them."""
 
+    passages: Sequence[Passage]
+    settings: Settings
+    scored: Sequence[Candidate]
+    rows: Sequence[Candidate]
+    thresholds: Mapping[str, float]
+    prices: Mapping[str, float]
 
-def _kept(name: str, tau: float, scored: Sequence[Candidate], price: Mapping[str, float]) -> Kept:
-    own = [row for row in scored if row.tool == name]
-    passing = sum(row.control_gain is not None and row.control_gain >= tau for row in own)
-    return Kept(tau, sum(row.reason is None for row in keep(own, {name: tau}, price)), passing)
+    @classmethod
+    def of(
+        cls, scored: Sequence[Candidate], passages: Sequence[Passage], settings: Settings, registry: Registry
+    ) -> Self:
+        found = thresholds({name: own.tau_f for name, own in settings.tools.items()}, scored)
+        price = prices(settings, {name: tool.cost for name, tool in registry.items()})
+        return cls(passages, settings, scored, keep(scored, found, price), found, price)
 
+    def of_passage(self, passage: Passage) -> tuple[Candidate, ...]:
+        rows = (row for row in self.rows if row.passage == passage.id)
+        return tuple(sorted(rows, key=lambda row: (row.offset, row.tool, -_known(row.gain), row.body)))
 
-def _by_place(rows: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    return tuple(sorted(rows, key=lambda row: (row.offset, row.tool, -_known(row.gain), row.body)))
+    def tool(self, name: str, causes: Mapping[tuple[str, str], str], best: int) -> ToolTrial:
+        """One tool without its hints; `causes` as `WatchedGate` has them."""
+        tally = Tally(self.thresholds[name])
+        own = [row for row in self.rows if row.tool == name]
+        for row in own:
+            tally.add(row)
+        places = Places(self.passages, tally.shown(best))
+        report = tool_report(name, self.settings.tools[name], tally, len(self.passages), places, best, frequent=3)
+        return ToolTrial(report, failures(own, causes), tuple(self._kept(name, tau) for tau in TAUS))
+
+    def _kept(self, name: str, tau: float) -> Kept:
+        own = [row for row in self.scored if row.tool == name]
+        passing = sum(row.control_gain is not None and row.control_gain >= tau for row in own)
+        return Kept(tau, sum(row.reason is None for row in keep(own, {name: tau}, self.prices)), passing)
 
 
 def _known(gain: float | None) -> float:
