@@ -69,6 +69,11 @@ def canonical(value: Any) -> str:
     return _CANONICAL.encode(value)
 
 
+def compact(value: Any, limits: Limits = LIMITS) -> str:
+    """The same with the keys in their own order: as a model or a client wrote them. Raises ResultInvalid as `dumps`."""
+    return json.dumps(plain(value, ResultInvalid, limits.json_size, limits), ensure_ascii=False, separators=(",", ":"))
+
+
 def pretty(value: Any, limits: Limits = LIMITS) -> str:
     """The same for people: indented, keys in their own order. Raises ResultInvalid as `dumps` does."""
     return json.dumps(plain(value, ResultInvalid, limits.json_size, limits), ensure_ascii=False, indent=2)
