@@ -63,6 +63,8 @@ def test_the_operations_of_a_description_are_tools_and_its_options_are_those_of_
     assert box.registry.names == ("look", "Calculator")
     assert box.registry["look"].public
     assert box.identity["look"].startswith("file ")
+    elsewhere = parse_options([f"{api}.base_url=http://127.0.0.1:2", f"{api}.without=add"])
+    assert toolbox([api], elsewhere).identity["look"] != box.identity["look"]
     refused("give base_url", api)
     refused('no option "limits"; it takes base_url, operations, without, auth', api, **{api: {"limits": 1}})
     refused("true or false for own_network", api, **{api: {"base_url": "http://a.example", "own_network": "no"}})

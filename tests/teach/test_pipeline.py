@@ -12,9 +12,10 @@ from tiny_models import model_folder
 from toolwise.core.errors import BadInput, SettingsDiffer
 from toolwise.notation.inline import strip
 from toolwise.teach.annotate import annotate, load_augmented
-from toolwise.teach.config import load_settings
+from toolwise.teach.config import Settings, ToolSettings, load_settings
 from toolwise.teach.records import Augmented, Candidate, Passage
 from toolwise.teach.store import Store
+from toolwise.tools.index import IndexSettings, build_index
 
 SETTINGS = """
 shard_passages = 2
@@ -135,6 +136,23 @@ def test_other_settings_into_the_same_folder_are_refused(tmp_path, corpus, model
             annotate(corpus, tmp_path / "run", model, settings(tmp_path, **changed))
     with pytest.raises(SettingsDiffer):
         annotate(corpus, tmp_path / "run", model, settings(tmp_path), limit=2)
+
+
+def test_an_index_may_move_and_may_not_change(tmp_path, corpus, model):
+    def wanted(index, hits=2):
+        quick = ToolSettings(tau_s=0.99)
+        options = {"Search": {"index": str(index), "hits": hits}}
+        return Settings(tools={"Search": quick}, sources=("Search",), options=options)
+
+    build_index([corpus], tmp_path / "index")
+    report = annotate(corpus, tmp_path / "run", model, wanted(tmp_path / "index"))
+    moved = (tmp_path / "index").rename(tmp_path / "elsewhere")
+    assert annotate(corpus, tmp_path / "run", model, wanted(moved)) == report
+    with pytest.raises(SettingsDiffer, match=r"behind\.Search"):
+        annotate(corpus, tmp_path / "run", model, wanted(moved, hits=3))
+    build_index([corpus], tmp_path / "other", IndexSettings(words=50))
+    with pytest.raises(SettingsDiffer, match=r"behind\.Search"):
+        annotate(corpus, tmp_path / "run", model, wanted(tmp_path / "other"))
 
 
 def test_a_finished_run_is_not_done_again(tmp_path, corpus, model):

@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from toolwise.core.durable import sha256
 from toolwise.core.errors import BadInput
-from toolwise.core.jsonio import quote
+from toolwise.core.jsonio import fingerprint, quote
 from toolwise.core.types import Tool
 from toolwise.models.base import LanguageModel
 from toolwise.models.readers.lm import LMReader
@@ -136,7 +136,7 @@ def _made(source: str, options: Mapping[str, Option], model: ModelOf) -> tuple[l
     if source.endswith(DESCRIPTIONS):
         _check_options(source, openapi_tools, options)
         tools = openapi_tools(source, **cast(Any, options))  # it looks at their types itself
-        return tools, f"file {sha256(Path(source))[:16]}"
+        return tools, f"file {sha256(Path(source))[:16]}, options {fingerprint(dict(options))[:16]}"
     if source not in _MAKERS:
         near = get_close_matches(source, _MAKERS, n=1)
         brought = f"the package brings {', '.join(_MAKERS)}, a file ends in .py, .json or .yaml."

@@ -77,7 +77,8 @@ def annotate(
         # One that cannot be read to its end leaves no folder behind, which a mended one would not fit.
         "corpus": digest_of(corpus, limit),
         "limit": limit,
-        "settings": settings.model_dump(mode="json", exclude={"sources"}),  # a file of tools may move
+        # Files and indexes may move: what `behind` says of them is what they are, and not where.
+        "settings": settings.model_dump(mode="json", exclude={"sources", "options"}),
     }
     with Store.open(out, described) as store:
         if store.manifest is not None:
