@@ -209,9 +209,13 @@ class UserFault(ToolwiseError):
 
 
 class BadInput(UserFault):
-    """A file, folder, option or configuration that cannot be used."""
+    """A file, folder, option or configuration that cannot be used; `field` is where in a request's body it stands."""
 
     code = "bad_input"
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class Unauthenticated(UserFault):

@@ -62,6 +62,22 @@ class Limits:
     request_seconds: float = 10.0  # until a body is here; people are on the same machine or behind a proxy
     connections: int = 64  # at one time; a handful of people with a page each
 
+    # The server for programs, over HTTP
+    chat_bytes: int = 8 * 1024**2  # of one request's body; a long conversation with its tools, no pictures
+    chat_depth: int = 64  # levels of objects and lists in it; a tool's schema begins at the sixth
+    chat_seconds: float = 60.0  # until a body is here; 8 MB over a slow line
+    chat_connections: int = 1_024  # at one time; each holds some 30 KB while it says nothing
+    replies: int = 8  # made at one time; a model on a CPU is no faster with more
+    waiting_replies: int = 64  # that wait for a place; whoever comes later is told to come back
+    waiting_seconds: float = 30.0  # for a place; a client would rather try another machine by then
+    reply_seconds: float = 600.0  # for one reply, waiting not counted; what official clients wait at most
+    pieces_ahead: int = 64  # of a reply that its reader has not taken yet; then the model waits for the reader
+    ping_seconds: float = 10.0  # without a piece, after which a stream says that it lives; proxies give up after 30
+    stalled_seconds: float = 30.0  # that a reader takes nothing, after which it counts as gone
+    turns_per_reply: int = 16  # that a model with tools of the server's takes until its answer
+    paused_runs: int = 1_024  # that wait for a person, and go on when they are asked again; some 200 bytes each
+    keys: int = 10_000  # in a file of keys; each is compared with what a request brings
+
     # The audit log
     audit_chars: int = 4_096  # kept of the arguments and of a traceback
     audit_batch: int = 256  # lines about calls without effect that wait for one commit
@@ -134,9 +150,18 @@ class Limits:
 
     threads: int = 1_024  # of one process; more than machines have cores, and the system's own bound ends the process
 
+    # Conversations over HTTP
+    stop_strings: int = 4  # of one request; what the chat APIs take, and each is looked for in every piece of text
+    event_bytes: int = 1024 * 1024  # of one server-sent event; a whole answer in one piece fits
+
     # Decoding
     sampled_tokens: int = 256  # of one proposed call; every sample of every position may become as long
     generated_tokens: int = 128  # of one answer, unless the caller says how many; ten seconds on a CPU
+
+    # Many conversations at once
+    pooled_tokens: int = 32_768  # held of all sessions of a model; 1.5 GB for SmolLM2, 46 KB a token
+    prefill_tokens: int = 512  # of a prompt that one forward pass reads; others that write wait a second for it
+    kept_contexts: int = 32  # of sessions that are over, so that a conversation which goes on is not read again
 
 
 LIMITS = Limits()
