@@ -589,3 +589,25 @@ def test_a_list_says_of_every_tool_how_it_stands(toolwise: Toolwise, mine: Path)
         "send": "not among the tools",
     }
     assert "never approved" in toolwise("definitions", "list", "--tools", "Calculator").out
+
+
+def test_a_tool_that_was_never_approved_is_shown_whole_and_is_not_counted_as_changed(
+    toolwise: Toolwise, mine: Path
+) -> None:
+    assert toolwise("definitions", "approve", "send", "--tools", mine, "--by", "Ann", person="y\n").code == 0
+    done = toolwise("definitions", "diff", "--tools", f"{mine},Calculator")
+    assert done.code == 1
+    assert "Calculator, never approved, with the hash " in done.out
+    assert '\n  "name": "Calculator",\n' in done.out
+    assert "changed" not in done.out
+    assert done.out.endswith("0 of 2 tools are not as they were approved, and 1 never were.\n")
+
+
+@pytest.mark.parametrize("group", ["approvals", "ledger"])
+def test_options_without_a_command_are_those_of_list(group: str, toolwise: Toolwise, where: Path) -> None:
+    AskingGate(where.with_name("other.db"))
+    assert told(toolwise(group, "--json", "--state", "other.db")) == []
+    assert toolwise(group, "--state", "other.db") == toolwise(group, "list", "--state", "other.db")
+    refused(toolwise(group, "--state", "other.db", "show"), "bad_input", r"unexpected.*show")
+    refused(toolwise(group, "--modle"), "bad_input", f"No such option: --modle.*{group} list --help")
+    assert "list" in toolwise(group, "--help").out

@@ -13,10 +13,10 @@ from toolwise.commands.common import (
     DEFAULT_STATE,
     ByOption,
     JsonOption,
+    ListFirst,
     StateOption,
     ask,
     at_a_terminal,
-    default_state,
     examples,
     opened,
     print_json,
@@ -30,21 +30,18 @@ from toolwise.core.errors import BadInput
 if TYPE_CHECKING:
     from toolwise.gate.approval import Approval, Approvals
 
-app = typer.Typer(name="approvals", invoke_without_command=True)
+app = typer.Typer(
+    name="approvals",
+    cls=ListFirst,
+    help="The calls that wait for a person: list, look, decide. Without a command: list.",
+)
 
 IdArgument = Annotated[str, typer.Argument(help="The id of a question, as the list shows it.")]
 
 
-@app.callback()
-def default(context: typer.Context) -> None:
-    """The calls that wait for a person: list, look, decide. Without a command: list."""
-    if context.invoked_subcommand is None:
-        list_(default_state())
-
-
 @app.command(
     "list",
-    epilog=examples("toolwise approvals", "toolwise approvals list --state toolwise.db --json"),
+    epilog=examples("toolwise approvals --json", "toolwise approvals list --state toolwise.db"),
 )
 def list_(where: StateOption = DEFAULT_STATE, as_json: JsonOption = False) -> None:
     """The questions that wait, those about one tool together. Nothing of a call is shown here: look at it first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from rich.table import Table
 from rich.text import Text
+from typer.core import TyperGroup
 
 from toolwise.console import progress_bar, screen
 from toolwise.core import jsonio
@@ -79,9 +79,13 @@ def examples(*lines: str) -> str:
     return "\n\n".join(["Examples:", *lines])
 
 
-def default_state() -> str:
-    """Where the state is for a group that was given no command, and so no option."""
-    return os.environ.get(_STATE_VARIABLE) or DEFAULT_STATE
+class ListFirst(TyperGroup):
+    """A group that is `list` where no command is named, whatever options of it are given."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or (args[0].startswith("-") and args[0] not in self.get_help_option_names(ctx)):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
 
 
 @contextmanager

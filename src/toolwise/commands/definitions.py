@@ -83,17 +83,29 @@ def show_(name: NameArgument, where: StateOption = DEFAULT_STATE, as_json: JsonO
 
 @app.command(epilog=examples("toolwise definitions diff --tools mytools.py"))
 def diff(tools: NeededTools, where: StateOption = DEFAULT_STATE) -> None:
-    """What has changed since the tools were approved, line by line. Exits with 1 if anything has."""
+    """What has changed since the tools were approved, line by line; a tool that never was is shown whole.
+
+    Exits with 1 if any tool is not approved as it is.
+    """
+    from toolwise.gate.definitions import readable
+
     known = named(tools)
     with opened(where) as state:
-        differences = {name: pinned(state).difference(tool) for name, tool in known.items()}
-    changed = {name: text for name, text in differences.items() if text}
+        pins = pinned(state)
+        approved = {pin.name for pin in pins.pins()}
+        changed = {name: text for name in known if name in approved and (text := pins.difference(known[name]))}
+    new = [name for name in known if name not in approved]
+    for name in new:
+        say(f"{name}, never approved, with the hash {known.hash_of(name)}:")
+        show(readable(known[name]))
+        say()
     for name, text in changed.items():
         say(f"{name}, now with the hash {known.hash_of(name)}:")
         show(text)
         say()
-    say(f"{len(changed)} of {len(known)} tools are not as they were approved.")
-    raise typer.Exit(int(bool(changed)))
+    never = f", and {len(new)} never were" if new else ""
+    say(f"{len(changed)} of {len(known)} tools are not as they were approved{never}.")
+    raise typer.Exit(int(bool(changed or new)))
 
 
 @app.command(

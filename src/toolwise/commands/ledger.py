@@ -11,10 +11,10 @@ from toolwise.commands.common import (
     DEFAULT_STATE,
     ByOption,
     JsonOption,
+    ListFirst,
     StateOption,
     ask,
     at_a_terminal,
-    default_state,
     examples,
     opened,
     print_json,
@@ -25,7 +25,11 @@ from toolwise.commands.common import (
 if TYPE_CHECKING:
     from toolwise.gate.ledger import Record
 
-app = typer.Typer(name="ledger", invoke_without_command=True)
+app = typer.Typer(
+    name="ledger",
+    cls=ListFirst,
+    help="Calls with an effect, and those of which nobody knows whether they had it. Without a command: list.",
+)
 
 
 class Standing(StrEnum):
@@ -45,15 +49,8 @@ class End(StrEnum):
     RETRY = "retry"
 
 
-@app.callback()
-def default(context: typer.Context) -> None:
-    """Calls with an effect, and those of which nobody knows whether they had it. Without a command: list."""
-    if context.invoked_subcommand is None:
-        list_(where=default_state())
-
-
 @app.command(
-    "list", epilog=examples("toolwise ledger", "toolwise ledger list --only unknown --state toolwise.db --json")
+    "list", epilog=examples("toolwise ledger --json", "toolwise ledger list --only unknown --state toolwise.db")
 )
 def list_(
     only: Annotated[
