@@ -22,6 +22,7 @@ from toolwise.core.errors import BadInput
 from toolwise.models.base import Branch, Context, Floats, Sampling, ScoreRequest, Session, Usage
 from toolwise.models.network import Network, honours_masks
 from toolwise.models.plain import PlainModel
+from toolwise.models.pool import Pool
 from toolwise.models.sampling import Tree
 from toolwise.notation.segments import Ids, Tokenizer
 
@@ -148,6 +149,10 @@ class HFModel:
         session: Session = _CachedSession(self._net) if self.packed else self._plain.session(())
         session.feed(context)
         return session
+
+    def pool(self) -> Pool | None:
+        """A cache for many sessions at once; None where this network cannot be asked that way."""
+        return Pool(self._net) if self.packed else None
 
     def _prefill(self, context: Context, rows: int) -> torch.Tensor:
         """Run body and text over the head's cache; the logits of the last `rows` positions, [rows, vocabulary].

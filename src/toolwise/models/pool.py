@@ -1,0 +1,311 @@
+"""Many decode sessions of one model at once: one cache for all of them, one forward pass for whoever waits.
+
+The idea is that of `models/hf.py`: with explicit positions and an explicit mask of who sees whom, one sequence can hold
+a whole tree of texts. Here each session owns columns of one shared key-value cache, and a forward pass takes the
+tokens that all waiting sessions have not read yet, whatever their number: a long prompt and seven single tokens go
+together, without padding. A session that begins like another shares its columns, so a conversation that goes on (a
+result behind a call, the next question) reads only what is new.
+
+Nobody schedules: the first thread that asks for logits while no forward pass runs takes all that wait into the next
+one. Sessions may be used from many threads, each session from one at a time.
+
+Covered: what a session computes does not depend on who else is there (but for rounding); sessions that are dropped or
+rewound give their columns back; a bound on columns; a forward pass that fails fails for its sessions alone.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from transformers.cache_utils import Cache, DynamicLayer
+
+from toolwise.core.errors import BadInput, LimitExceeded
+from toolwise.core.limits import LIMITS, Limits
+from toolwise.models.base import Floats
+from toolwise.models.network import Network
+from toolwise.notation.segments import Ids
+
+Columns = npt.NDArray[np.int64]
+Pair = tuple[torch.Tensor, torch.Tensor]
+
+_GARBAGE = 1_024  # columns that may lie about before they are looked for
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
+class _Line:
+    """What one session has: its tokens, the columns that hold the first of them, the logits behind the last."""
+
+    ids: list[int] = field(default_factory=list)
+    columns: list[int] = field(default_factory=list)
+    logits: Floats | None = None
+    error: Exception | None = None
+
+
+class Pool:
+    """The shared cache of one network that honours masks; `HFModel.pool` makes one."""
+
+    def __init__(self, net: Network, *, limits: Limits = LIMITS) -> None:
+        self._net = net
+        self._limits = limits
+        self._cache = Cache(layer_class_to_replicate=_RoomyLayer)
+        self._positions: Columns = np.zeros(0, dtype=np.int64)
+        self._lines: weakref.WeakSet[_Line] = weakref.WeakSet()
+        self._kept: deque[_Line] = deque(maxlen=limits.kept_contexts)
+        self._turn = threading.Condition()
+        self._waiting: list[_Line] = []
+        self._running = False
+
+    @property
+    def longest(self) -> int | None:
+        return self._net.longest
+
+    @property
+    def columns(self) -> int:
+        """How many columns the cache holds, those of sessions that are gone included."""
+        return len(self._positions)
+
+    def session(self, context: Ids) -> PooledSession:
+        """A session that has been fed `context`; what a session before it has read of it is not read again."""
+        with self._turn:
+            line = self._shared(context)
+            self._lines.add(line)
+        session = PooledSession(self, line)
+        session.feed(context[len(line.ids) :])
+        return session
+
+    def fork(self, line: _Line) -> PooledSession:
+        with self._turn:
+            other = _Line(list(line.ids), list(line.columns), line.logits)
+            self._lines.add(other)
+        return PooledSession(self, other)
+
+    def keep(self, line: _Line) -> None:
+        """Remember what a session has read for those that begin alike, as long as there is room."""
+        with self._turn:
+            if line.columns:
+                self._kept.append(line)
+
+    def cut(self, line: _Line, length: int) -> None:
+        """Take a line back to its first `length` tokens."""
+        with self._turn:  # another thread may be moving columns
+            del line.ids[length:], line.columns[length:]
+            line.logits = None
+
+    def read(self, line: _Line) -> Floats:
+        """The logits behind all tokens of this line. Called by many threads; one of them runs for all that wait.
+
+        Raises BadInput for a line that is longer than the network reads, LimitExceeded where the cache has no room.
+        """
+        self._net.bounded(len(line.ids))
+        with self._turn:
+            if len(line.columns) == len(line.ids):  # after a rewind: the last token's row was not kept
+                line.columns.pop()
+            self._waiting.append(line)
+            while line.logits is None and line.error is None:
+                if self._running:
+                    self._turn.wait()
+                    continue
+                batch, self._running = self._waiting, True
+                self._waiting = []
+                self._turn.release()
+                try:
+                    unfinished = self._forward(batch)
+                finally:
+                    self._turn.acquire()
+                    self._running = False
+                    self._turn.notify_all()
+                self._waiting = [*unfinished, *self._waiting]
+            error, line.error = line.error, None
+            if error is not None:
+                raise error
+            assert line.logits is not None
+            return line.logits
+
+    def _shared(self, context: Ids) -> _Line:
+        """A line with the longest beginning of `context` that is in the cache; at least one token is left to read."""
+        ids, best = list(context), list[int]()
+        for line in (*self._kept, *self._lines):
+            limit = min(len(line.columns), len(ids) - 1)
+            if limit > len(best) and line.ids[: len(best)] == ids[: len(best)]:
+                best = line.columns[: _agreed(line.ids, ids, len(best), limit)]
+        return _Line(ids[: len(best)], list(best))
+
+    def _forward(self, batch: list[_Line]) -> list[_Line]:
+        """One pass over what these lines have not read, a bounded piece of each; who is not through waits again."""
+        try:
+            batch = self._with_room(batch)
+            return self._pass(batch, list(map(self._piece, batch))) if batch else []
+        except Exception as error:  # noqa: BLE001 - whatever it is, each of these threads has to hear of it
+            for line in batch:
+                line.error = error
+            return []
+
+    def _piece(self, line: _Line) -> list[int]:
+        begun = len(line.columns)
+        return line.ids[begun : begun + self._limits.prefill_tokens]
+
+    def _pass(self, batch: list[_Line], pieces: list[list[int]]) -> list[_Line]:
+        """The last token of each line stands at the end of the queries, so that their rows alone are projected."""
+        begun, count = len(self._positions), sum(map(len, pieces))
+        bodies = count - len(pieces)
+        ids = np.zeros(count, dtype=np.int64)
+        positions = np.zeros(count, dtype=np.int64)
+        sees = np.zeros((count, begun + count), dtype=bool)
+        fresh: list[Columns] = []
+        at = 0
+        for number, (line, piece) in enumerate(zip(batch, pieces, strict=True)):
+            queries = np.append(np.arange(at, at + len(piece) - 1), bodies + number)
+            at += len(piece) - 1
+            ids[queries] = piece
+            positions[queries] = np.arange(len(line.columns), len(line.columns) + len(piece))
+            sees[np.ix_(queries, np.array(line.columns, dtype=np.int64))] = True
+            sees[np.ix_(queries, begun + queries)] = np.tri(len(piece), dtype=bool)
+            fresh.append(begun + queries)
+        keys = np.concatenate([self._positions, positions])
+        logits = self._net.forward(
+            torch.from_numpy(ids)[None],
+            torch.from_numpy(positions)[None],
+            torch.from_numpy(sees)[None],
+            torch.from_numpy(keys)[None],
+            self._cache,
+            len(batch),
+        )[0]
+        rows = logits.cpu().numpy()
+        with self._turn:
+            self._positions = keys
+            for line, columns, row in zip(batch, fresh, rows, strict=True):
+                line.columns.extend(columns.tolist())
+                if len(line.columns) == len(line.ids):
+                    line.logits = row
+        return [line for line in batch if line.logits is None]
+
+    def _with_room(self, batch: list[_Line]) -> list[_Line]:
+        """Those whose pieces have room, once what nobody has any more is dropped; the others are given an error."""
+        with self._turn:
+            used, batch = len(self._positions), list(batch)
+            for layer in self._cache.layers:
+                layer.cut(used)  # a pass that failed on its way has written into some of them
+            wanted = sum(len(self._piece(line)) for line in batch)
+            if used + wanted <= self._limits.pooled_tokens and used <= 2 * self._live(batch).size + _GARBAGE:
+                return batch
+            while self._live(batch).size + wanted > self._limits.pooled_tokens and (self._kept or batch):
+                if self._kept:
+                    self._kept.popleft()
+                    continue
+                refused = max(batch, key=lambda line: len(line.ids) - len(line.columns))
+                batch.remove(refused)
+                refused.columns = []
+                refused.error = LimitExceeded(
+                    f"All conversations together would hold more than {self._limits.pooled_tokens} tokens; "
+                    "ask again later, or with a shorter one."
+                )
+                wanted = sum(len(self._piece(line)) for line in batch)
+            self._compact(batch)
+            return batch
+
+    def _compact(self, batch: list[_Line]) -> None:
+        live = self._live(batch)
+        moved = np.full(len(self._positions), -1, dtype=np.int64)
+        moved[live] = np.arange(live.size)
+        for layer in self._cache.layers:
+            layer.select(torch.from_numpy(live))
+        self._positions = self._positions[live]
+        for line in {id(line): line for line in (*self._lines, *self._kept, *batch)}.values():
+            line.columns = moved[np.array(line.columns, dtype=np.int64)].tolist()
+
+    def _live(self, batch: list[_Line]) -> Columns:
+        held = [line.columns for line in (*self._lines, *self._kept, *batch) if line.columns]
+        return np.unique(np.concatenate(held)) if held else np.zeros(0, dtype=np.int64)
+
+
+class PooledSession:
+    """`models.base.Session` over a pool."""
+
+    def __init__(self, pool: Pool, line: _Line) -> None:
+        self._pool = pool
+        self._line = line
+        #: Of the tokens that this session began with, how many had been read before.
+        self.shared = len(line.columns)
+
+    @property
+    def ids(self) -> Ids:
+        return tuple(self._line.ids)
+
+    @property
+    def full(self) -> bool:
+        return self._pool.longest is not None and len(self._line.ids) > self._pool.longest
+
+    def feed(self, ids: Sequence[int]) -> None:
+        if len(ids):
+            self._line.ids.extend(ids)
+            self._line.logits = None
+
+    def logits(self) -> Floats:
+        line = self._line
+        if not line.ids:
+            raise BadInput("A session needs a token before it can say what comes next.")
+        return self._pool.read(line) if line.logits is None else line.logits
+
+    def rewind(self, length: int) -> None:
+        if not 0 <= length <= len(self._line.ids):
+            raise BadInput(f"Cannot rewind {len(self._line.ids)} tokens to {length}.")
+        if length < len(self._line.ids):
+            self._pool.cut(self._line, length)
+
+    def fork(self) -> PooledSession:
+        return self._pool.fork(self._line)
+
+    def close(self) -> None:
+        """The session is over; the next one that begins alike need not read this again."""
+        self._pool.keep(self._line)
+
+
+class _RoomyLayer(DynamicLayer):  # type: ignore[misc]  # transformers has no types
+    """A cache layer that grows by doubling, so that one token more does not copy all that stand before it."""
+
+    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+        super().lazy_initialization(key_states, value_states)
+        self._room = (key_states[..., :0, :], value_states[..., :0, :])
+        self.cut(0)
+
+    def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object) -> Pair:
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        begun, end = self.keys.shape[-2], self.keys.shape[-2] + key_states.shape[-2]
+        if end > self._room[0].shape[-2]:
+            self._room = (_wider(self._room[0], begun, 2 * end), _wider(self._room[1], begun, 2 * end))
+        self._room[0][..., begun:end, :] = key_states
+        self._room[1][..., begun:end, :] = value_states
+        self.cut(end)
+        return self.keys, self.values
+
+    def cut(self, length: int) -> None:
+        self.keys, self.values = self._room[0][..., :length, :], self._room[1][..., :length, :]
+
+    @torch.inference_mode()
+    def select(self, columns: torch.Tensor) -> None:
+        """Keep these columns only, in this order."""
+        chosen = columns.to(self.keys.device)
+        self._room = (self.keys.index_select(-2, chosen), self.values.index_select(-2, chosen))
+        self.cut(len(columns))
+
+
+def _wider(tensor: torch.Tensor, used: int, room: int) -> torch.Tensor:
+    wider = tensor.new_empty((*tensor.shape[:-2], room, tensor.shape[-1]))
+    wider[..., :used, :] = tensor[..., :used, :]
+    return wider
+
+
+def _agreed(a: Sequence[int], b: Sequence[int], low: int, high: int) -> int:
+    """How many of the first `high` tokens are the same; the first `low` are."""
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if a[low:middle] == b[low:middle] else (low, middle - 1)
+    return low

@@ -1,0 +1,149 @@
+"""Sessions that share one cache and one forward pass say what each would say alone."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_conformance import ARCHITECTURES, TOKENIZER, reference, tiny
+
+from toolwise.core.errors import BadInput, LimitExceeded
+from toolwise.core.limits import LIMITS
+from toolwise.models.conformance import conformance
+from toolwise.models.pool import Pool
+
+PACKED = [name for name in ARCHITECTURES if "bloom" not in name]
+SMALL = replace(LIMITS, pooled_tokens=120, prefill_tokens=4, kept_contexts=2)
+TEXT = "Head of the prompt.\nIn: 3 pens.\nOut: three pens cost 7 crowns"
+
+
+class Pooled:
+    """A model all of whose sessions come from one pool."""
+
+    def __init__(self, model, limits=LIMITS):
+        self.pool = Pool(model._net, limits=limits)
+        self.session = self.pool.session
+        self._model = model
+
+    def __getattr__(self, name):
+        return getattr(self._model, name)
+
+
+@pytest.mark.parametrize("architecture", PACKED)
+def test_a_pooled_model_keeps_every_promise(architecture):
+    conformance(Pooled(tiny(architecture)), tolerance=1e-4)
+
+
+def test_a_network_that_takes_no_masks_has_no_pool():
+    assert tiny("bloom: ALiBi, which packed branches would break").pool() is None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_sessions_that_come_go_rewind_and_fork_say_what_each_would_say_alone(seed):
+    chance = random.Random(seed)
+    model = tiny(chance.choice(PACKED))
+    pool, plain = Pool(model._net, limits=SMALL), reference(model)
+    sessions = []
+    for _ in range(60):
+        what = chance.random()
+        if what < 0.25 and len(sessions) < 4:
+            context = TOKENIZER.encode(TEXT[: chance.randint(1, 12)])
+            sessions.append(pool.session(context))
+        elif sessions and what < 0.35:
+            sessions.append(chance.choice(sessions).fork())
+            sessions = sessions[-4:]
+        elif sessions and what < 0.45:
+            session = sessions.pop(chance.randrange(len(sessions)))
+            session.close()
+        elif sessions and what < 0.6:
+            session = chance.choice(sessions)
+            session.rewind(chance.randint(1, len(session.ids)))
+        elif sessions:
+            session = chance.choice(sessions)
+            session.feed(TOKENIZER.encode(TEXT[: chance.randint(0, 3)]))
+            if len(session.ids) < 20:
+                np.testing.assert_allclose(session.logits(), plain.session(session.ids).logits(), atol=2e-4)
+    assert pool.columns <= SMALL.pooled_tokens
+
+
+@pytest.mark.case("J6")
+def test_logits_behind_forced_tokens_are_those_of_a_fresh_reading_at_every_place():
+    model = tiny(PACKED[0])
+    session = Pool(model._net).session(TOKENIZER.encode("It is ["))
+    session.logits()
+    for length in range(1, 20):
+        session.feed(TOKENIZER.encode("Calculator(18 / 24) -> 0.75] of it")[length - 1 : length])
+        fresh = Pool(model._net).session(session.ids)
+        np.testing.assert_allclose(session.logits(), fresh.logits(), atol=1e-4)
+
+
+def greedy(session, count=12):
+    written = []
+    for _ in range(count):
+        written.append(int(session.logits().argmax()))
+        session.feed(written[-1:])
+    return written
+
+
+@pytest.mark.case("J7")
+@pytest.mark.parametrize("architecture", PACKED)
+def test_eight_at_once_write_what_they_write_one_by_one(architecture):
+    model = tiny(architecture)
+    prompts = [TOKENIZER.encode(TEXT[at : at + 7 + 3 * at]) for at in range(8)]
+    alone = [greedy(Pool(model._net).session(prompt)) for prompt in prompts]
+    pool = Pool(model._net, limits=replace(LIMITS, prefill_tokens=5))
+    before = model.usage.forwards
+    with ThreadPoolExecutor(8) as threads:
+        together = list(threads.map(lambda prompt: greedy(pool.session(prompt)), prompts))
+    assert together == alone
+    assert model.usage.forwards - before < 8 * 12  # some went together
+
+
+def test_what_another_session_has_read_is_not_read_again():
+    model = tiny(PACKED[0])
+    pool = Pool(model._net)
+    first = pool.session(TOKENIZER.encode(TEXT))
+    first.logits()
+    first.close()
+    read = model.usage.positions
+    second = pool.session(TOKENIZER.encode(TEXT + ", so"))
+    second.logits()
+    assert second.shared == len(TEXT)
+    assert model.usage.positions - read == len(", so")
+
+
+def test_where_the_room_is_taken_a_session_is_refused_and_those_that_are_there_go_on():
+    pool = Pool(tiny(PACKED[0])._net, limits=SMALL)
+    held = [pool.session(TOKENIZER.encode(letter * 50)) for letter in "ab"]
+    for session in held:
+        session.logits()
+    with pytest.raises(LimitExceeded):
+        pool.session(TOKENIZER.encode("c" * 50)).logits()
+    for session in held:
+        session.feed([1])
+        assert np.isfinite(session.logits()).all()
+
+
+def test_a_pass_that_fails_fails_for_its_sessions_alone(monkeypatch):
+    model = tiny(PACKED[0])
+    pool = Pool(model._net)
+    session = pool.session(TOKENIZER.encode(TEXT))
+    expected = Pool(model._net).session(TOKENIZER.encode(TEXT)).logits()
+    with monkeypatch.context() as patched:
+        layer = model._net.network.model.layers[1]
+        patched.setattr(layer.self_attn, "forward", lambda *a, **k: 1 / 0)  # the first layer has written its keys
+        with pytest.raises(ZeroDivisionError):
+            session.logits()
+    np.testing.assert_allclose(session.logits(), expected, atol=1e-5)
+
+
+def test_a_session_that_is_longer_than_the_model_reads_is_refused_alone():
+    model = tiny("gpt2: learned positions, tied heads")
+    pool = Pool(model._net)
+    fine = pool.session(TOKENIZER.encode("a" * 8))
+    with pytest.raises(BadInput, match="at most 512"):
+        pool.session(TOKENIZER.encode("b" * 513)).logits()
+    assert np.isfinite(fine.logits()).all()
