@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from toolwise.teach.corpus.spelled import spelled
 from toolwise.teach.guard import already_said, copies, looks_ahead, repeats
 
 TEXT = "3 crates of 14 bottles, so 42 in all, or 25% of 168; 14 more."
@@ -49,6 +53,85 @@ def test_a_call_looks_ahead_when_a_number_of_it_stands_only_behind_it(expression
     assert ahead({"expression": expression}, TEXT, " 42") is expected
 
 
+@pytest.mark.parametrize(
+    ("argument", "behind", "expected"),
+    [
+        ("1000", "1,000 coins", True),
+        ("1,000", "1000 coins", True),
+        ("1e3", "1000 coins", True),
+        ("1000", "1\u00a0000 coins", True),
+        ("0.5", "50% of it", True),
+        ("50%", "0.5 of it", True),
+        ("50", "50% of it", True),
+        ("500", "50% of it", False),
+        ("40", "forty coins", True),
+        ("forty", "40 coins", True),
+        ("142", "a hundred and forty-two coins", True),
+        ("40", "forty-two coins", False),
+        ("3000000", "3 million people", True),
+        ("2500000", "2.5 million people", True),
+        ("24", "two dozen eggs", True),
+        ("20", "20kg of it", True),
+        ("20", "the 20th of it", True),
+        ("５０", "50 coins", True),
+        ("1", "one of them", False),  # hardly ever a number, and a constant of many calculations
+        ("30", "2023-01-30", False),
+    ],
+)
+def test_another_spelling_of_a_number_does_not_hide_it(argument, behind, expected):
+    before = "In the end they paid "
+    assert looks_ahead({"expression": argument}, before + behind, len(before), Common()) is expected
+    assert not looks_ahead({"expression": argument}, f"{behind}: {before}", len(behind), Common())
+    assert not looks_ahead({"expression": argument}, before + behind, len(before), Common(), known=behind)
+
+
+@pytest.mark.parametrize(
+    ("argument", "behind"),
+    [
+        ("Sao Paulo", "São Paulo"),
+        ("São Paulo", "Sao Paulo"),
+        ("Zürich", "Zu\u0308rich"),
+        ("Ber\u200bgen", "Bergen"),
+        ("Ｂｅｒｇｅｎ", "Bergen"),
+        ("STRASSE", "Straße"),
+        ("R2D2", "R2D2"),
+    ],
+)
+def test_another_spelling_of_a_word_does_not_hide_it(argument, behind):
+    before = "At last they saw "
+    assert looks_ahead({"question": argument}, before + behind, len(before), Common())
+    assert not looks_ahead({"question": argument}, f"{behind}: {before}{behind}", len(f"{behind}: {before}"), Common())
+
+
+@given(st.integers(min_value=10, max_value=10**12 - 1))
+def test_a_number_in_words_is_the_number(number):
+    assert Fraction(number) in {value for _, value in spelled(f"all in all {in_words(number)} of them")}
+
+
+SMALL = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+nineteen
+"""
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+
+
+def in_words(number: int) -> str:
+    for value, name in ((10**9, "billion"), (10**6, "million"), (10**3, "thousand"), (100, "hundred")):
+        if number >= value:
+            rest = f" {in_words(number % value)}" if number % value else ""
+            return f"{in_words(number // value)} {name}{rest}"
+    if number < 20:
+        return SMALL.split()[number]
+    return TENS.split()[number // 10 - 2] + (f"-{SMALL.split()[number % 10]}" if number % 10 else "")
+
+
+@pytest.mark.parametrize(
+    "text", ["9" * 5_000 + "kg", "9" * 5_000 + " million", "hundred " * 5_000, "1e99999", "9,999" * 5_000]
+)
+def test_no_number_is_too_large_to_be_looked_at(text):
+    looks_ahead({"q": text}, text, 3, Common())
+
+
 def test_a_number_cut_by_the_position_stands_behind_it():
     text = "3 crates of 14 make 42"
     assert looks_ahead("42 - 3", text, len(text) - 1, Common())
@@ -88,6 +171,9 @@ def test_what_an_earlier_call_gave_is_known():
         ("42", {"expression": "6 * 7"}, False),
         ("La casa.", {"text": "la  casa"}, True),
         ("5", {"principal": 5, "years": 2}, True),
+        ("1,000", {"amount": "1000"}, True),
+        ("42.0", {"amount": 42}, True),
+        ("42", {"amount": "42 or 43"}, False),
         ("", {}, False),
     ],
 )

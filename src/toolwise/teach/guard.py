@@ -6,24 +6,27 @@ merely repeats an argument, or what the text has just said, explains nothing, an
 verbatim comes from the text itself (its page is in the index): it lowers the loss like nothing else, and no call at run
 time will ever give so much.
 
-A word is rare when the tokenizer needs more than one token for it, or when it has a capital letter: names, terms,
-foreign words. Common words (`located`, `people`) are what questions are made of, wherever the text has them too.
+A word is rare when the tokenizer needs more than one token for it, or when it has a capital letter or a digit: names,
+terms, foreign words. Common words (`located`, `people`) are what questions are made of, wherever the text has them too.
 
-Not covered: an answer that was put into other words, and a number that was written out.
+Covered: another spelling: `1000`, `1,000`, `1e3` and `a thousand`; `50%`, `50` and `0.5`; `Sao Paulo` and `São Paulo`.
+Not covered: an answer that was put into other words; endings (`Beatle`); words of two letters, and scripts without
+spaces; dates and times, whose parts are no numbers here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from fractions import Fraction
 from itertools import islice
 from typing import Any
 
 from toolwise.notation.segments import Tokenizer
 from toolwise.teach.corpus.numbers import Number, numbers
+from toolwise.teach.corpus.spelled import plain, spelled
 
-_WORD = re.compile(r"[^\W\d_]{3,}")
+_WORD = re.compile(r"(?=[^\W\d_]+[0-9]|[0-9]+[^\W\d_])[^\W_]+|[^\W\d_]{3,}")
 _ANY_WORD = re.compile(r"\w+")
 _GROUPING = re.compile(r"(?<=[0-9]),(?=[0-9]{3})")
 _PRODUCT = re.compile(r"(?<=[0-9])x(?=[0-9])")  # 3x14 is one word in prose, and a product in a call
@@ -34,23 +37,30 @@ def looks_ahead(arguments: Any, text: str, offset: int, tokenizer: Tokenizer, *,
 
     `known` is what stood before the call beside the text: the results of earlier calls.
     """
-    said = " ".join(_texts(arguments))
-    before, behind = f"{known} {text[:offset]}", text[offset:]
-    return _number_ahead(said, text, offset, known) or _word_ahead(said, before, behind, tokenizer)
+    before, behind, known = plain(text[:offset]), plain(text[offset:]), plain(known)
+    found = list(_amounts(before + behind))
+    there = [readings for end, readings in found if end <= len(before)]
+    there += [readings for _, readings in _amounts(known)]
+    ahead = [readings for end, readings in found if end > len(before)]
+    said = plain(" ".join(_texts(arguments)))
+    return _number_of(said, there, ahead) or _word_ahead(said, f"{known} {before}", behind, tokenizer)
 
 
 def stands_on(arguments: Any, before: str, given: str, tokenizer: Tokenizer) -> bool:
     """Whether the arguments use a number or a rare word that stands in `given` and not in the text before the call."""
-    said = " ".join(_texts(arguments))
-    new = set(map(_magnitude, numbers(given))) - set(map(_magnitude, numbers(before)))
-    if any(_magnitude(number) in new for number in numbers(_PRODUCT.sub(" x ", said))):
-        return True
-    return _word_ahead(said, before, given, tokenizer)
+    said, before, given = plain(" ".join(_texts(arguments))), plain(before), plain(given)
+    there, new = ([readings for _, readings in _amounts(text)] for text in (before, given))
+    return _number_of(said, there, new) or _word_ahead(said, before, given, tokenizer)
 
 
 def repeats(result: str, arguments: Any) -> bool:
-    """Whether the result is one of the arguments, but for case, spaces and the mark at its end."""
-    return _folded(result) in {_folded(text) for text in _texts(arguments)}
+    """Whether the result is one of the arguments, but for case, spaces, the mark at its end, and how a number is
+    spelled."""
+    said = _folded(result)
+    value = _value(said)
+    return any(
+        said == text or (value is not None and value == _value(text)) for text in map(_folded, _texts(arguments))
+    )
 
 
 def already_said(result: str, text: str, offset: int) -> bool:
@@ -71,12 +81,34 @@ def _folded_words(text: str, most: int | None = None) -> list[str]:
     return [match[0].casefold() for match in islice(_ANY_WORD.finditer(text), most)]
 
 
-def _number_ahead(said: str, text: str, offset: int, known: str) -> bool:
-    """Signs and percent signs do not count: `25` is `25%` read from what follows. One across `offset` is behind."""
+#: What a number may mean: `50%` is 50 to whoever writes of percent, and 0.5 to whoever computes.
+Readings = Collection[Fraction]
+
+
+def _amounts(text: str) -> Iterator[tuple[int, Readings]]:
+    """Where each number of a plain text ends, and what it may mean; signs do not count."""
+    for number in numbers(text):
+        yield number.end, _readings(number)
+    for end, value in spelled(text):
+        yield end, (value,)
+
+
+def _readings(number: Number) -> Readings:
+    value = abs(number.value)
+    return (value, value * 100) if number.text.endswith("%") else (value,)
+
+
+def _number_of(said: str, there: Iterable[Readings], new: Iterable[Readings]) -> bool:
+    """Whether a number in `said` is one of `new` and none of those that are `there`."""
+    old, others = ({value for readings in each for value in readings} for each in (there, new))
+    mine = (readings for _, readings in _amounts(_PRODUCT.sub(" x ", said)))
+    return any(not old.intersection(readings) and others.intersection(readings) for readings in mine)
+
+
+def _value(text: str) -> Fraction | None:
+    """The number that a text consists of."""
     found = numbers(text)
-    before = {_magnitude(number) for number in found if number.end <= offset} | set(map(_magnitude, numbers(known)))
-    behind = {_magnitude(number) for number in found if number.end > offset}
-    return any(_magnitude(number) in behind - before for number in numbers(_PRODUCT.sub(" x ", said)))
+    return found[0].value if len(found) == 1 and found[0].text == text else None
 
 
 def _word_ahead(said: str, before: str, behind: str, tokenizer: Tokenizer) -> bool:
@@ -110,7 +142,3 @@ def _ungrouped(text: str) -> str:
 
 def _folded(text: str) -> str:
     return " ".join(text.split()).rstrip(".!?").casefold()
-
-
-def _magnitude(number: Number) -> Fraction:
-    return abs(number.value) * (100 if number.text.endswith("%") else 1)
