@@ -105,6 +105,7 @@ def test_a_path_argument_arrives_exactly_and_in_its_segment(api: RecordingApi, v
             "/",
             "a%2Fb",
         ),
+        *("..;", "..;x=1", "%2e%2e%3b", ".;"),
         *("a%5cb", "%" + "25" * 40 + "2e", "", "a\nb", "a%0d%0aX: y", "a\x7f", "%00"),
     ],
 )

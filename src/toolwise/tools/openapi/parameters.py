@@ -198,9 +198,12 @@ def path_value(parameter: Parameter, value: Any, *, slashes: bool, limits: Limit
 
 
 def leaves_its_place(path: str, limits: Limits) -> bool:
-    """Whether some reader of this path may take a part of it for `.` or `..`, however often it decodes."""
+    """Whether some reader of this path may take a part of it for `.` or `..`, however often it decodes.
+
+    What follows a `;` belongs to no name for some of them (Java's servers): `..;x` is `..`.
+    """
     decoded = _decoded_for_good(path, limits)
-    return decoded is None or any(part in (".", "..") for part in re.split(r"[/\\]", decoded))
+    return decoded is None or any(part.partition(";")[0] in (".", "..") for part in re.split(r"[/\\]", decoded))
 
 
 def _decoded_for_good(text: str, limits: Limits) -> str | None:
