@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolwise.core.limits import Limits
-from toolwise.decode.watch import CallWatcher, Halt, Met
+from toolwise.notation.watch import CallWatcher, Halt, Met
 from toolwise.notation.inline import PLAIN
 
 
