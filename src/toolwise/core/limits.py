@@ -76,7 +76,7 @@ class Limits:
     stalled_seconds: float = 30.0  # that a reader takes nothing, after which it counts as gone
     turns_per_reply: int = 16  # that a model with tools of the server's takes until its answer
     paused_runs: int = 1_024  # that wait for a person, and go on when they are asked again; some 200 bytes each
-    keys: int = 10_000  # in a file of keys; each is compared with what a request brings
+    keys: int = 1_000  # in a file of keys; each is compared with what a request brings, in half a millisecond
 
     # The audit log
     audit_chars: int = 4_096  # kept of the arguments and of a traceback
@@ -152,7 +152,16 @@ class Limits:
 
     # Conversations over HTTP
     stop_strings: int = 4  # of one request; what the chat APIs take, and each is looked for in every piece of text
+    temperature: float = 2.0  # what the chat APIs take; beyond it, text is noise
     event_bytes: int = 1024 * 1024  # of one server-sent event; a whole answer in one piece fits
+
+    # Strict decoding
+    grammar_bytes: int = 1024 * 1024  # of one grammar; sixty large tools take 100 KB
+    grammar_symbols: int = 100_000  # of its rules once schemas are written out; a tool of BFCL takes some hundred
+    grammar_fuel: int = 1_000_000  # of the engine for one grammar; some 20 ms
+    grammar_tries: int = 256  # places of one schema tried one by one where the whole is refused; a millisecond each
+    grammars: int = 64  # compiled ones that are kept; a server meets few sets of tools, each takes a few MB
+    mask_fuel: int = 200_000  # of the engine for one mask; some 15 ms
 
     # Decoding
     sampled_tokens: int = 256  # of one proposed call; every sample of every position may become as long

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from toolwise.core import jsonio
-from toolwise.core.chat import ChatCall, Message, Role, ToolSpec
+from toolwise.core.chat import ChatCall, Message, Role, ToolChoice, ToolSpec
 from toolwise.core.errors import LEAVES, BadInput, ModelUnavailable, ToolFailed, ToolwiseError
 from toolwise.core.jsonio import printable, quote
 from toolwise.core.limits import LIMITS, Limits
@@ -67,13 +67,13 @@ class Field:
         """Refuses an object with other keys than those that are `read`, and those `left` since they change nothing."""
         for key, value in self.object().items():
             if key not in read and key not in left and value is not None:
-                raise self[printable(key, 40)].refused("is not supported; leave it out")
+                raise self[printable(key, 40)].refused("not supported; leave it out")
 
     def refuse(self, *keys: str, instead: str = "leave it out") -> None:
         """Refuses an object in which one of these is set."""
         for key in keys:
             if not self[key].absent:
-                raise self[key].refused(f"is not supported; {instead}")
+                raise self[key].refused(f"not supported; {instead}")
 
     # Values
 
@@ -163,6 +163,39 @@ def check_tools(tools: Iterable[ToolSpec], places: Field) -> None:
         if tool.name in seen:
             raise place.refused(f"the tool {quote(tool.name)} stands there twice; name each tool once")
         seen.add(tool.name)
+
+
+def check_choice(choice: ToolChoice, tools: Sequence[ToolSpec], place: Field) -> ToolChoice:
+    """The choice. Raises BadInput where it forces a call or names a tool, and there is no such tool."""
+    if choice.forced and not tools:
+        raise place.refused("asks for a call; send tools with it")
+    known = {tool.name for tool in tools}
+    for name in choice.names:
+        if name not in known:
+            raise place.refused(f"names {quote(name)}, which is none of the tools; name one of them")
+    return choice
+
+
+def sendable(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """A history as APIs take it: results in the order of their calls, and what began like a call as text.
+
+    Such a text is no call that a result could answer: what was said of it becomes a user's message after the turn's
+    other results. Raises BadInput as `paired` does.
+    """
+    sent: list[Message] = []
+    unread: set[str] = set()
+    told: list[Message] = []
+    for message in paired(messages):
+        if message.role is Role.TOOL and message.call_id in unread:
+            told.append(Message(Role.USER, error_text(message)))
+            continue
+        if message.role is not Role.TOOL:
+            sent.extend(told)
+            text, named = shown_as_text(message.calls)
+            unread, told = {call.id for call in message.calls if not call.name}, []
+            message = replace(message, text=message.text + text, calls=named) if unread else message
+        sent.append(message)
+    return (*sent, *told)
 
 
 def paired(messages: Sequence[Message], places: Sequence[str] | None = None) -> tuple[Message, ...]:
@@ -286,6 +319,6 @@ def said(status: int, message: Any, limits: Limits = LIMITS) -> ToolwiseError:
     return ModelUnavailable(f"The server does not answer ({status}){told}.")
 
 
-def only(mapping: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
-    """The pairs that say something: fields that are None are left out of a request."""
-    return ((key, value) for key, value in mapping if value is not None)
+def only(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that say something: a field that is None is left out of a request."""
+    return {key: value for key, value in fields.items() if value is not None}

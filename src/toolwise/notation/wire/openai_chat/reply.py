@@ -1,0 +1,44 @@
+"""One turn -> a reply of OpenAI's Chat Completions."""
+
+from __future__ import annotations
+
+from toolwise.core.chat import ChatReply, ChatRequest, StopReason, TokenUsage
+from toolwise.notation.wire.base import Ident, Json
+from toolwise.notation.wire.fields import shown_as_text
+from toolwise.notation.wire.openai_chat.write import write_call
+
+_FINISH = {
+    StopReason.END: "stop",
+    StopReason.STOP: "stop",
+    StopReason.CALLS: "tool_calls",
+    StopReason.LENGTH: "length",
+    StopReason.REFUSED: "content_filter",
+}
+
+
+def finish_reason(stop: StopReason, called: bool) -> str:
+    """`called`: whether a call was written; a turn without any waits for none."""
+    return "stop" if stop is StopReason.CALLS and not called else _FINISH[stop]
+
+
+def write_reply(reply: ChatReply, request: ChatRequest, ident: Ident) -> Json:
+    unread, calls = shown_as_text(reply.calls)
+    text = reply.text + unread
+    message: Json = {"role": "assistant", "content": text if text or not calls else None, "refusal": None}
+    if calls:
+        message["tool_calls"] = [write_call(call) for call in calls]
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason(reply.stop, bool(calls))}
+    return head(ident, "chat.completion") | {"choices": [choice], "usage": write_usage(reply.usage)}
+
+
+def head(ident: Ident, kind: str) -> Json:
+    return {"id": f"chatcmpl-{ident.id}", "object": kind, "created": ident.created, "model": ident.model}
+
+
+def write_usage(usage: TokenUsage) -> Json:
+    return {
+        "prompt_tokens": usage.prompt,
+        "completion_tokens": usage.completion,
+        "total_tokens": usage.prompt + usage.completion,
+        "prompt_tokens_details": {"cached_tokens": usage.cached},
+    }
