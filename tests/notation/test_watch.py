@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolwise.core.limits import Limits
-from toolwise.notation.watch import CallWatcher, Halt, Met
 from toolwise.notation.inline import PLAIN
+from toolwise.notation.watch import CallWatcher, Halt, Met
 
 
 def watch(pieces, *, stops=(), limits=None):

@@ -20,11 +20,11 @@ from toolwise.core.errors import ModelUnavailable
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import CallContext, Result, WrittenCall
 from toolwise.decode.stream import TextStream
-from toolwise.notation.watch import CallWatcher, Halt, Met
 from toolwise.gate.gate import Gate
 from toolwise.models.base import Floats, LanguageModel, Session, marker_id
 from toolwise.notation.pieces import call_segments
 from toolwise.notation.segments import Segment, encode
+from toolwise.notation.watch import CallWatcher, Halt, Met
 
 
 @dataclass(frozen=True, slots=True)
