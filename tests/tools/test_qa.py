@@ -67,6 +67,12 @@ def test_a_result_holds_no_square_bracket() -> None:
     assert shown("[sic] ->", "A [b]") == "(sic) -> (A (b))"
 
 
+def test_a_title_that_steers_a_terminal_does_so_in_no_result(tmp_path: Path) -> None:
+    sly = {"id": "1", "title": "Oslo\x1b[2J\u202e [x]", "text": "Herring is a fish."}
+    build_index([write_lines(tmp_path / "texts.jsonl", [sly])], tmp_path / "out")
+    assert call(make_qa(Index.open(tmp_path / "out"), ScriptedReader()), "herring").text == "Herring (Oslo (2J (x))"
+
+
 def test_the_tool_takes_one_text_that_is_written_as_it_is(index: Index) -> None:
     tool = make_qa(index, ScriptedReader())
     assert (tool.name, tool.effect, tool.bounded) == ("QA", Effect.READ, True)

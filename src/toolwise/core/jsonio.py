@@ -28,6 +28,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+_JOINERS = "\u200c\u200d"  # they join or part letters of Persian, Indic scripts and emoji, and can do nothing else
 _NUMBER, _LIST, _OBJECT = (int, float), (list, tuple), (dict, Mapping)  # a union would be made anew at every question
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 
@@ -98,7 +99,7 @@ def printable(text: str, chars: int | None = None) -> str:
 
 def one_line(text: str) -> str:
     """The text on one line, as a model reads it: what cannot be printed, and every run of spaces, is one space."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return " ".join("".join(c if c.isprintable() or c in _JOINERS else " " for c in text).split())
 
 
 def printable_lines(text: str) -> str:

@@ -72,7 +72,7 @@ def make_qa(index: Index, reader: Reader, *, passages: int = 3, limits: Limits =
         said = one_line(answer.text) if answer else ""
         if answer is None or not 0 < len(said) <= limits.answer_chars:
             raise ToolFailed("the texts give no answer to this question: ask with other words, or go on without one")
-        return shown(said, answer.hit.title)
+        return shown(said, one_line(answer.hit.title))
 
     return tool(name="QA", effect=Effect.READ, bounded=True)(qa)
 

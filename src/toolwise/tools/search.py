@@ -1,6 +1,7 @@
 """Search: `Search(capital of Norway)` gives titles and snippets of the passages that fit best, `page=2` the next ones.
 
-Covered: whatever a model writes as a query is answered or refused within bounds; a result is one line of text.
+Covered: whatever a model writes as a query is answered or refused within bounds; a result is one line of text, in which
+nothing steers a terminal or turns the reading direction.
 Not covered: whether a passage is true, or was written to be found: its text is data, labelled untrusted by the gate.
 """
 
@@ -12,6 +13,7 @@ from typing import Annotated, Protocol
 from pydantic import Field
 
 from toolwise.core.errors import BadInput, InvalidArguments, LimitExceeded, ToolFailed
+from toolwise.core.jsonio import one_line
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Effect, Tool
 from toolwise.tools.index import Hit, Index
@@ -82,4 +84,5 @@ def _ranked(
 
 
 def _shown(hit: Hit, text: str) -> str:
-    return f"{hit.title}: {text}" if hit.title else text
+    title = one_line(hit.title)
+    return f"{title}: {text}" if title else text

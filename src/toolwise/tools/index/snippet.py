@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Mapping
 
+from toolwise.core.jsonio import one_line
 from toolwise.documents.sentences import SENTENCE_END
 from toolwise.tools.index.words import Words
 
@@ -17,7 +18,7 @@ def snippet(text: str, weights: Mapping[str, float], size: int, words: Words) ->
 
     Of windows that are equally good one that begins with a sentence is taken, then the first.
     """
-    line = " ".join(text.split())
+    line = one_line(text)
     spans = list(words.spans(line))
     if len(spans) <= size:
         return line
