@@ -167,6 +167,14 @@ def test_options_are_read_from_a_command_line() -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["007", "1.10", "2024_01", "1e3", "nan", "true"])
+def test_a_name_that_looks_like_a_number_stays_a_name(name: str) -> None:
+    assert parse_options([f"Search.index={name}", f"shop.yaml.prefix={name}"]) == {
+        "Search": {"index": name},
+        "shop.yaml": {"prefix": name},
+    }
+
+
 def test_the_last_word_on_an_option_counts() -> None:
     assert parse_options(["Search.hits=2", "Search.hits=3"]) == {"Search": {"hits": 3}}
 

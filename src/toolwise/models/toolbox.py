@@ -91,7 +91,8 @@ def package_tools() -> dict[str, dict[str, Any]]:
 
 
 def parse_options(written: Iterable[str]) -> dict[str, dict[str, Option]]:
-    """Options from a command line, `Search.index=wiki-vital`; numbers, true and false are read as such.
+    """Options from a command line, `Search.index=wiki-vital`; numbers, true and false are read as such
+    where an option is not known to be a text.
 
     Raises BadInput.
     """
@@ -101,8 +102,14 @@ def parse_options(written: Iterable[str]) -> dict[str, dict[str, Option]]:
         tool, dot, name = left.rpartition(".")
         if not (equals and dot and tool and name):
             raise BadInput(f"Write an option as Tool.name=value, such as Search.index=wiki-vital, not {quote(each)}.")
-        options.setdefault(tool, {})[name] = _value(value)
+        options.setdefault(tool, {})[name] = value if _is_text(tool, name) else _value(value)
     return options
+
+
+def _is_text(tool: str, name: str) -> bool:
+    """Whether the option is known to be a text, of which `007` and `1.10` are two."""
+    maker = openapi_tools if tool.endswith(DESCRIPTIONS) else _MAKERS.get(tool)
+    return maker is not None and isinstance(_takes(maker).get(name), str)
 
 
 def _value(text: str) -> Option:
