@@ -20,7 +20,7 @@ from toolwise.core.errors import BadInput, StorageUnavailable
 from toolwise.core.limits import LIMITS
 from toolwise.gate.approval import Approval
 from toolwise.serve.approvals import approvals_app, new_token
-from toolwise.serve.door import bound, server
+from toolwise.serve.run import bound, server
 
 NUMBERS = count()
 ANN, BOB = "a" * 32, "b" * 32
@@ -321,7 +321,10 @@ def test_large_and_slow_requests_are_refused() -> None:
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert b'"timeout"' in answer
         long = f"GET / HTTP/1.1\r\nHost: {at.host}\r\nX: {'x' * 100_000}"
-        assert at.raw(long.encode()).startswith(b"HTTP/1.1 400 ")
+        assert at.raw(long.encode()).startswith(b"HTTP/1.1 431 ")
+        for begun in (b"G", f"GET /approvals HTTP/1.1\r\nHost: {at.host}\r\nX: ".encode()):
+            assert at.raw(begun).startswith(b"HTTP/1.1 408 ")
+        assert at.raw(b"") == b""  # a connection that says nothing is closed, and told nothing
         assert at.get().status_code == 200
 
 

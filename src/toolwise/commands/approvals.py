@@ -147,7 +147,7 @@ def serve(
     with desk(where) as (approvals, _):
         try:
             from toolwise.serve.approvals import approvals_app, new_token
-            from toolwise.serve.door import bound, run
+            from toolwise.serve.run import bound, run
         except ModuleNotFoundError as error:
             raise BadInput(f"This needs the extra `serve` ({error.name}): pip install 'toolwise[serve]'.") from error
         given = read_text(tokens).split() if tokens else [new_token() for _ in by]

@@ -2,11 +2,12 @@
 
 Covered: a page of another site that has its own name point here (the Host must be exactly one of ours, with any port);
 a form or a script of another site (a request that changes something must be JSON, and must come from a page of ours:
-its Origin names the same host and port); framing, sniffing, referrers and caches; bodies and the time they take; a
-token that is guessed by its timing. Every refusal is JSON with a code of ours.
+its Origin names the same host and port, or, at a door for programs, there is none, which no browser leaves out);
+framing, sniffing, referrers and caches; bodies and the time they take; a token that is guessed by its timing. Every
+refusal is JSON with a code of ours, unless the application says it in a shape of its own.
 
-Not covered: slow request heads and the number of connections (the server's own bounds, see `run`), encryption (put a
-server with TLS in front), and whoever can read this process's memory or the terminal in which a token was printed.
+Not covered: heads of requests and the number of connections (`serve.run` bounds them), encryption (put a server with
+TLS in front), and whoever can read this process's memory or the terminal in which a token was printed.
 """
 
 from __future__ import annotations
@@ -15,11 +16,9 @@ import asyncio
 import hashlib
 import hmac
 import re
-import socket
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Protocol
 
-import uvicorn
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -43,11 +42,24 @@ _HEADERS = {
 }
 
 
-class Door:
-    """Lets in what may come in, and adds what every answer carries. Raises BadInput for a host that is none."""
+class Refuse(Protocol):
+    """How an application says what is refused under a path."""
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str] = ()) -> None:
+    def __call__(self, path: str, error: ToolwiseError, status: int) -> ASGIApp: ...
+
+
+class Door:
+    """Lets in what may come in, and adds what every answer carries. Raises BadInput for a host that is none.
+
+    `programs` come without an Origin; otherwise there must be one.
+    """
+
+    def __init__(
+        self, app: ASGIApp, hosts: Collection[str] = (), *, programs: bool = False, refuse: Refuse | None = None
+    ) -> None:
         self._app = app
+        self._programs = programs
+        self._refuse = refuse or (lambda _, error, status: refused(error, status))
         for host in hosts:
             if not (found := _HOST.fullmatch(host.lower().rstrip("."))) or found[1] != found[0]:
                 raise BadInput(f"{host!r} is no name of a host: give it as gate.example, without http:// and port.")
@@ -63,18 +75,20 @@ class Door:
             await send(message)
 
         refusal = self._refusal(scope["method"], Headers(scope=scope))
-        await (self._app if refusal is None else refusal)(scope, receive, with_headers)
+        answer = self._app if refusal is None else self._refuse(scope["path"], *refusal)
+        await answer(scope, receive, with_headers)
 
-    def _refusal(self, method: str, headers: Headers) -> JSONResponse | None:
+    def _refusal(self, method: str, headers: Headers) -> tuple[ToolwiseError, int] | None:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._ours(hosts[0]):
-            return refused(Denied("This host is not served here."), 403)
+            return Denied("This host is not served here."), 403
         if method in _READING:
             return None
-        if headers.getlist("origin") not in ([f"http://{hosts[0]}"], [f"https://{hosts[0]}"]):
-            return refused(Denied("Say with Origin that the request comes from this host."), 403)
+        origins = headers.getlist("origin")
+        if not (self._programs and not origins) and origins not in ([f"http://{hosts[0]}"], [f"https://{hosts[0]}"]):
+            return Denied("Say with Origin that the request comes from this host."), 403
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return refused(BadInput("Send application/json."), 415)
+            return BadInput("Send application/json."), 415
         return None
 
     def _ours(self, host: str) -> bool:
@@ -110,14 +124,18 @@ def _digest(token: str) -> bytes:
 
 async def body_of(request: Request, limits: Limits = LIMITS) -> Any:
     """The JSON value of a request. Raises BadInput, and LimitExceeded or DeadlineExceeded where it is large or slow."""
+    too_large = LimitExceeded(f"Send at most {limits.request_bytes} bytes.")
+    said = request.headers.get("content-length", "")
+    if said.isdecimal() and int(said) > limits.request_bytes:
+        raise too_large  # before a byte of it is read
     data = bytearray()
     try:
         async with asyncio.timeout(limits.request_seconds):
             async for piece in request.stream():
                 data += piece
                 if len(data) > limits.request_bytes:
-                    raise LimitExceeded(f"Send at most {limits.request_bytes} bytes.")
-        return jsonio.loads(bytes(data))
+                    raise too_large
+        return jsonio.loads(bytes(data), limits)
     except TimeoutError:
         raise DeadlineExceeded(f"Send the whole request within {limits.request_seconds:g} seconds.") from None
     except ModelFault as error:
@@ -128,40 +146,3 @@ def refused(error: ToolwiseError, status: int, headers: Mapping[str, str] | None
     """An error as every door says it."""
     message = printable(str(error), LIMITS.message_chars)
     return JSONResponse({"error": {"code": error.code, "message": message}}, status, headers)
-
-
-def bound(port: int) -> socket.socket:
-    """A socket on 127.0.0.1 that already takes connections. Raises BadInput where the port cannot be had."""
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(("127.0.0.1", port))
-        made.listen()
-    except OSError as error:
-        made.close()
-        raise BadInput(f"Port {port} cannot be used ({error.strerror}): choose another one.") from error
-    return made
-
-
-def server(app: ASGIApp, limits: Limits = LIMITS) -> uvicorn.Server:
-    """The server: one strict parser of HTTP/1.1, few bytes of a head, no headers that are believed, no access log."""
-    config = uvicorn.Config(
-        app,
-        http="h11",
-        ws="none",
-        lifespan="off",
-        proxy_headers=False,
-        server_header=False,
-        access_log=False,
-        log_level="error",
-        log_config=None,
-        h11_max_incomplete_event_size=limits.request_bytes,
-        limit_concurrency=limits.connections,
-        timeout_graceful_shutdown=2,
-    )
-    return uvicorn.Server(config)
-
-
-def run(app: ASGIApp, where: socket.socket, limits: Limits = LIMITS) -> None:
-    """Answer until the process is interrupted."""
-    asyncio.run(server(app, limits).serve(sockets=[where]))
