@@ -14,7 +14,7 @@ LIGHT = ("core", "notation", "documents", "tools", "gate")
 FORBID = """
 import sys
 HEAVY = {"torch", "transformers", "tokenizers", "safetensors", "pyarrow", "peft", "accelerate", "gguf", "matplotlib"}
-HEAVY |= {"bm25s", "Stemmer", "datasets", "pandas"}
+HEAVY |= {"bm25s", "Stemmer", "datasets", "pandas", "llguidance"}
 HEAVY |= {"sqlalchemy", "psycopg", "starlette", "uvicorn", "redis", "opentelemetry"}
 class Forbid:
     def find_spec(self, name, path=None, target=None):

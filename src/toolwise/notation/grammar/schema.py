@@ -1,0 +1,310 @@
+"""A JSON Schema -> the same in the words that can be masked, and a record of every word that had to go.
+
+What a mask lets pass is never wider than the schema without a `Downgrade` that says where; the full validator
+(`core.schema`) stays the judge. It may be narrower, on purpose:
+
+* an object has the properties that are named, in their order, where nothing is said of others;
+* numbers have at most 18 digits before the point where no bounds are set: weak models write digits without end;
+* `format` is kept where the engine knows it, although by itself it is an annotation;
+* a string holds no control character but those with an escape of their own.
+
+Covered: `oneOf` whose branches exclude each other becomes `anyOf`; annotations are dropped; a `$ref` with siblings is
+told by the draft that the schema names; `required` names without a property stay required; a `$ref` that leads back to
+itself. Not covered: JSON of any kind (`{}`) may nest deeper than strict reading allows, and names that a schema leaves
+open may come twice (recorded as `additionalProperties`), which it refuses; whether any value fits at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from toolwise.core import jsonio
+from toolwise.core.errors import BadInput
+from toolwise.core.limits import LIMITS, Limits
+from toolwise.core.schema_safety import referred
+from toolwise.notation.grammar.grammar import ANY_OBJECT, Downgrade
+from toolwise.notation.grammar.one_of import exclusive
+
+Schema = dict[str, Any]
+#: Why a schema cannot be masked, or `""`.
+Refusal = Callable[[Mapping[str, Any]], str]
+
+_COPIED = frozenset(
+    {"type", "const", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength"}
+    | {"maxLength", "pattern", "minItems", "maxItems", "required", "minProperties", "maxProperties"}
+)
+_UNMASKED = frozenset(
+    {"not", "if", "contains", "minContains", "maxContains", "dependentRequired", "dependentSchemas", "dependencies"}
+    | {"propertyNames", "unevaluatedProperties", "unevaluatedItems"}
+)
+_IN_PLACE = ("allOf", "anyOf", "oneOf", "$ref")
+#: Formats that the engine writes; of the others of the standard, the loss is recorded.
+_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"})
+_OTHER_FORMATS = frozenset(
+    {"idn-email", "idn-hostname", "uri-reference", "iri", "iri-reference", "uri-template", "json-pointer"}
+    | {"relative-json-pointer", "regex"}
+)
+#: In these, nothing that stands beside a `$ref` counts.
+_REF_ALONE = re.compile(r"https?://json-schema\.org/draft-0[67]/schema#?")
+_OBJECT_WORDS = frozenset({"properties", "required", "additionalProperties", "patternProperties"})
+_DIGITS = 10**18 - 1
+_LOWER, _UPPER = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
+#: What is left out first where the engine refuses a place.
+_DROP_ORDER = (
+    *("pattern", "format", "multipleOf", "minProperties", "maxProperties", "patternProperties", "minLength"),
+    *("maxLength", "minItems", "maxItems", "allOf", "anyOf", "minimum", "maximum", "exclusiveMinimum"),
+    *("exclusiveMaximum", "prefixItems", "items", "required", "additionalProperties", "properties", "enum", "const"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Normalised:
+    schema: Schema
+    downgrades: tuple[Downgrade, ...]
+
+
+def normalised(
+    schema: Mapping[str, Any], tool: str, refusal: Refusal | None = None, limits: Limits = LIMITS
+) -> Normalised:
+    """The schema to mask by. With `refusal`, every place is asked for, and what is refused there is left out.
+
+    Raises BadInput for a schema that is too large, or refers to something outside itself.
+    """
+    bounds = replace(limits, json_depth=limits.schema_depth)
+    root = jsonio.plain(schema, BadInput, limits.schema_bytes, bounds)
+    reader = _Reader(root, tool, refusal, limits)
+    found = reader.read(root)
+    return Normalised(found, tuple(sorted(set(reader.downgrades))))
+
+
+def masked(schema: Mapping[str, Any], tool: str, refusal: Refusal, limits: Limits = LIMITS) -> Normalised:
+    """The schema as far as it can be masked: each place that the engine refuses is relaxed there, or else the whole."""
+    whole = normalised(schema, tool, None, limits)
+    if not refusal(whole.schema):
+        return whole
+    try:
+        whole = normalised(schema, tool, refusal, limits)
+    except _TooManyPlaces:
+        pass
+    else:
+        if not refusal(whole.schema):
+            return whole
+    return Normalised(dict(ANY_OBJECT), (Downgrade(tool, "", "schema"),))
+
+
+class _TooManyPlaces(Exception):
+    """More places were to be tried than the limits allow."""
+
+
+class _Reader:
+    """Reads one schema. Definitions are collected on the way, each once, so that a cycle ends."""
+
+    def __init__(self, root: Any, tool: str, refusal: Refusal | None, limits: Limits) -> None:
+        self._root = root
+        self._tool = tool
+        self._refusal = refusal
+        self._limits = limits
+        self._tries = 0
+        self._size = 0
+        dialect = root.get("$schema") if isinstance(root, dict) else None
+        self._old = isinstance(dialect, str) and bool(_REF_ALONE.fullmatch(dialect))
+        self._names: dict[tuple[str, bool], str] = {}
+        self._definitions: dict[str, Any] = {}
+        self._reading: set[str] = set()
+        self._cyclic: set[str] = set()
+        self.downgrades: list[Downgrade] = []
+
+    def read(self, root: Any) -> Schema:
+        found = self._place(root, "", closing=True)
+        whole = found if isinstance(found, dict) else {"anyOf": [found]}
+        return {"$defs": self._definitions, **whole} if self._definitions else whole
+
+    def _lost(self, pointer: str, keyword: str) -> None:
+        self.downgrades.append(Downgrade(self._tool, pointer, keyword))
+
+    def _place(self, node: Any, pointer: str, closing: bool) -> Any:
+        """One schema of the tree; `closing` says that only it speaks of its value, so that it may be closed."""
+        self._size += 1
+        if self._size > self._limits.schema_parts:
+            raise BadInput(f"schema: use at most {self._limits.schema_parts} parts")
+        if not isinstance(node, dict):
+            return node if isinstance(node, bool) else {}
+        found = self._words(node, pointer, closing)
+        if closing:
+            self._close(node, found)
+        self._bound_numbers(found)
+        if _open(found):
+            self._lost(pointer, "additionalProperties")
+        return self._tried(found, pointer) if self._refusal is not None else found
+
+    def _words(self, node: Schema, pointer: str, closing: bool) -> Schema:
+        found: Schema = {}
+        alone = closing and not _OBJECT_WORDS & set(node) and sum(word in node for word in _IN_PLACE) == 1
+        for word, value in node.items():
+            here = f"{pointer}/{word}"
+            match word:
+                case "$ref":
+                    found |= self._reference(node, value, pointer, alone)
+                case "properties" | "patternProperties" if isinstance(value, dict):
+                    found[word] = {
+                        name: self._place(part, f"{here}/{_step(name)}", closing=True) for name, part in value.items()
+                    }
+                case "items" if isinstance(value, list):  # until draft 2019-09
+                    found["prefixItems"] = self._places(value, here, closing=True)
+                    found["items"] = self._place(node.get("additionalItems", True), f"{pointer}/additionalItems", True)
+                case "items" | "additionalProperties":
+                    found[word] = self._place(value, here, closing=True)
+                case "prefixItems" if isinstance(value, list):
+                    found[word] = self._places(value, here, closing=True)
+                case "allOf" | "anyOf" if isinstance(value, list):
+                    inside = alone and (word == "anyOf" or len(value) == 1)
+                    _also(found, word, self._places(value, here, inside))
+                case "oneOf" if isinstance(value, list):
+                    if not exclusive(value, self._target):
+                        self._lost(pointer, "oneOf")
+                    _also(found, "anyOf", self._places(value, here, alone))
+                case "format":
+                    self._format(node, value, found, pointer)
+                case "uniqueItems" if value is True:
+                    self._lost(pointer, word)
+                case _ if word in _COPIED:
+                    found[word] = value
+                case _ if word in _UNMASKED:
+                    self._lost(pointer, word)
+        if self._old and "$ref" in node:
+            return {word: value for word, value in found.items() if word == "$ref"}
+        return found
+
+    def _places(self, nodes: list[Any], pointer: str, closing: bool) -> list[Any]:
+        return [self._place(node, f"{pointer}/{i}", closing) for i, node in enumerate(nodes)]
+
+    def _target(self, node: Any) -> Any:
+        """What a branch says, a `$ref` on its own followed."""
+        for _ in range(self._limits.schema_depth):
+            if not isinstance(node, dict) or "$ref" not in node:
+                return node
+            node = referred(self._root, node["$ref"])
+        return {}
+
+    # References
+
+    def _reference(self, node: Schema, reference: Any, pointer: str, closing: bool) -> Schema:
+        if not isinstance(reference, str):
+            raise BadInput("schema: a $ref is a text that begins with #/")
+        target, constrained = referred(self._root, reference), self._constrained(node)
+        key = (reference, closing and not constrained)
+        name = self._names.get(key)
+        if name is None:
+            name = self._names[key] = f"d{len(self._names)}"
+            self._definitions[name] = {}
+            self._reading.add(name)
+            self._definitions[name] = self._place(target, reference[1:], key[1])
+            self._reading.remove(name)
+        elif name in self._reading:
+            self._cyclic.add(name)
+        if constrained and name in self._cyclic:  # the engine cannot join what leads back to itself with anything
+            self._lost(pointer, "$ref")
+            return {}
+        return {"$ref": f"#/$defs/{name}"}
+
+    def _constrained(self, node: Schema) -> bool:
+        """Whether something beside the `$ref` says more than an annotation."""
+        if self._old:
+            return False
+        words = _COPIED | {"properties", "patternProperties", "additionalProperties", "items", "prefixItems"}
+        return any(word in words or word in ("allOf", "anyOf", "oneOf", "format") for word in node)
+
+    # Narrower on purpose
+
+    def _close(self, node: Schema, found: Schema) -> None:
+        if "properties" not in found or {"additionalProperties", "patternProperties"} & set(found):
+            return
+        named = set(found["properties"])
+        if any(name not in named for name in _named_inside(node, self._target)):
+            return
+        for name in found.get("required", ()):
+            found["properties"].setdefault(name, {})
+        found["additionalProperties"] = False
+
+    def _bound_numbers(self, found: Schema) -> None:
+        kinds = found.get("type")
+        kinds = kinds if isinstance(kinds, list) else [kinds]
+        if not {"integer", "number"} & set(kinds) or {"enum", "const"} & set(found):
+            return
+        if not any(word in found for word in _LOWER):
+            found["minimum"] = min(-_DIGITS, *(found[word] for word in _UPPER if word in found), 0)
+        if not any(word in found for word in _UPPER):
+            found["maximum"] = max(_DIGITS, *(found[word] for word in _LOWER if word in found), 0)
+
+    def _format(self, node: Schema, value: Any, found: Schema, pointer: str) -> None:
+        kinds = node.get("type", "string")
+        if "string" not in (kinds if isinstance(kinds, list) else [kinds]):
+            return
+        if value in _FORMATS:
+            found["format"] = value
+        elif value in _OTHER_FORMATS:
+            self._lost(pointer, "format")
+
+    # What the engine refuses
+
+    def _tried(self, found: Schema, pointer: str) -> Any:
+        if self._taken(found):
+            return found
+        words = [word for word in _DROP_ORDER if word in found]
+        for word in words:
+            less = {key: value for key, value in found.items() if key != word}
+            if self._taken(less):
+                self._lost(pointer, word)
+                return less
+        for word in words:
+            found = {key: value for key, value in found.items() if key != word}
+            self._lost(pointer, word)
+            if self._taken(found):
+                return found
+        self._lost(pointer, "schema")
+        return {}
+
+    def _taken(self, found: Schema) -> bool:
+        assert self._refusal is not None
+        self._tries += 1
+        if self._tries > self._limits.grammar_tries:
+            raise _TooManyPlaces
+        return not self._refusal({"$defs": self._definitions, **found} if self._definitions else found)
+
+
+def _also(found: Schema, word: str, branches: list[Any]) -> None:
+    """Add a list of branches beside one that is there already (`anyOf` and a `oneOf` that became one)."""
+    if word not in found:
+        found[word] = branches
+    else:
+        found.setdefault("allOf", []).append({word: branches})
+
+
+def _step(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def _open(found: Schema) -> bool:
+    """Whether objects may be written here whose names nothing fixes."""
+    kinds = found.get("type")
+    if kinds is not None and "object" not in (kinds if isinstance(kinds, list) else [kinds]):
+        return False
+    if {"enum", "const", "$ref", "anyOf", "allOf"} & set(found) and "properties" not in found:
+        return False
+    return found.get("additionalProperties", True) is not False or "patternProperties" in found
+
+
+def _named_inside(node: Any, target: Callable[[Any], Any], depth: int = 8) -> Iterator[str]:
+    """The properties that the schemas in the same place as `node` name."""
+    for word in _IN_PLACE if depth else ():
+        value = node.get(word)
+        branches = [target(node)] if word == "$ref" and value is not None else value
+        for branch in branches if isinstance(branches, list) else ():
+            branch = target(branch)
+            if isinstance(branch, dict):
+                yield from branch.get("properties", ())
+                yield from branch.get("patternProperties", ())
+                yield from _named_inside(branch, target, depth - 1)
