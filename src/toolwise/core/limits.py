@@ -153,6 +153,7 @@ class Limits:
     # Conversations over HTTP
     stop_strings: int = 4  # of one request; what the chat APIs take, and each is looked for in every piece of text
     temperature: float = 2.0  # what the chat APIs take; beyond it, text is noise
+    upstream_tokens: int = 4_096  # of an answer where an API must be told and nobody said; a long one, and tools fit
     event_bytes: int = 1024 * 1024  # of one server-sent event; a whole answer in one piece fits
 
     # Strict decoding

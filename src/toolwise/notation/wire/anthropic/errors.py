@@ -1,0 +1,34 @@
+"""Refusals and failures of the Messages API: `{"type": "error", "error": {"type", "message"}}`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolwise.core.errors import ToolwiseError
+from toolwise.notation.wire.base import Json, status_of
+from toolwise.notation.wire.fields import said
+
+# Statuses that this API has of its own.
+_STATUS = {"timeout": 504, "overloaded": 529}
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+
+def write_error(error: ToolwiseError) -> tuple[int, Json]:
+    status = _STATUS.get(error.code) or status_of(error)
+    return status, {"type": "error", "error": {"type": _TYPES.get(status, "api_error"), "message": str(error)}}
+
+
+def read_error(status: int, body: Any) -> ToolwiseError:
+    """What an answer with this status says. In a stream there is no status (0), and the error's type stands for it."""
+    error = body.get("error") if isinstance(body, dict) else None
+    kind, message = (error.get("type"), error.get("message")) if isinstance(error, dict) else (None, error)
+    return said(status or next((known for known, name in _TYPES.items() if name == kind), 500), message)

@@ -1,0 +1,219 @@
+"""A turn's pieces <-> the Messages API's events: blocks that start, grow and stop, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from toolwise.core import jsonio
+from toolwise.core.chat import CallDelta, ChatCall, ChatDelta, ChatRequest, ReplyEnded, TextDelta, TokenUsage
+from toolwise.core.errors import ToolwiseError
+from toolwise.notation.wire.anthropic.errors import read_error, write_error
+from toolwise.notation.wire.anthropic.reply import (
+    ending,
+    opening,
+    promised_otherwise,
+    read_stop,
+    read_usage,
+    write_usage,
+)
+from toolwise.notation.wire.base import Event, Ident, Json
+from toolwise.notation.wire.fields import arguments_text, cut_off, event_json, minted_id
+
+
+class Writer:
+    """Blocks are numbered as they begin. Text after a call is a block of its own; so is a call that has no name, as
+    text. A piece of a call whose block has stopped goes to that block all the same: clients add up by number.
+    """
+
+    def __init__(self, request: ChatRequest, ident: Ident) -> None:
+        self._request = request
+        self._ident = ident
+        self._started = False
+        self._blocks = 0
+        self._open: int | None = None  # the block that grows
+        self._text = False  # whether that is text
+        self._of_call: dict[int, int | None] = {}  # a call's number -> its block; None for one that is text
+        self._ended = False
+
+    def push(self, delta: ChatDelta) -> list[Event]:
+        if self._ended:
+            return []
+        events = [] if self._started else [self._start()]
+        match delta:
+            case TextDelta(text):
+                events += self._grow_text(text)
+            case CallDelta():
+                events += self._grow_call(delta)
+            case ReplyEnded(stop, usage):
+                self._ended = True
+                calls = any(block is not None for block in self._of_call.values())
+                told = ending(stop, self._request, calls)
+                events += self._stop()
+                events.append(_event("message_delta", delta=told, usage=write_usage(usage)))
+                events.append(_event("message_stop"))
+        return events
+
+    def fail(self, error: ToolwiseError) -> list[Event]:
+        """The client raises for it. After an end or a failure nothing is written any more."""
+        if self._ended:
+            return []
+        self._ended = True
+        return [Event(jsonio.compact(write_error(error)[1]), "error")]
+
+    def _start(self) -> Event:
+        self._started = True
+        message = {**opening(self._ident), "content": [], "stop_reason": None, "stop_sequence": None}
+        return _event("message_start", message={**message, "usage": write_usage(TokenUsage())})
+
+    def _grow_text(self, text: str) -> list[Event]:
+        if not text:
+            return []
+        begun = [] if self._text else self._begin({"type": "text", "text": ""})
+        self._text = True
+        return [*begun, self._grown({"type": "text_delta", "text": text})]
+
+    def _grow_call(self, delta: CallDelta) -> list[Event]:
+        events: list[Event] = []
+        if delta.index not in self._of_call:
+            if delta.name:
+                events = self._begin({"type": "tool_use", "id": delta.id, "name": delta.name, "input": {}})
+            self._of_call[delta.index] = self._open if delta.name else None
+        block = self._of_call[delta.index]
+        if block is None:
+            return self._grow_text(delta.arguments)
+        if delta.arguments:
+            events.append(self._grown({"type": "input_json_delta", "partial_json": delta.arguments}, block))
+        return events
+
+    def _begin(self, block: Json) -> list[Event]:
+        events = self._stop()
+        self._open, self._blocks, self._text = self._blocks, self._blocks + 1, False
+        return [*events, _event("content_block_start", index=self._open, content_block=block)]
+
+    def _grown(self, delta: Json, block: int | None = None) -> Event:
+        return _event("content_block_delta", index=self._open if block is None else block, delta=delta)
+
+    def _stop(self) -> list[Event]:
+        if self._open is None:
+            return []
+        stopped = _event("content_block_stop", index=self._open)
+        self._open, self._text = None, False
+        return [stopped]
+
+
+@dataclass(slots=True)
+class _Block:
+    """A call's block: its number among the calls, what stood in its start, what came since, and whether it stopped."""
+
+    number: int
+    input: Any
+    arguments: str = ""
+    stopped: bool = False
+
+    @property
+    def complete(self) -> bool:
+        return self.stopped and not cut_off(self.arguments)
+
+
+class Reader:
+    """Survives: calls whose arguments stand in the start of their block or are missing, blocks that never stop, other
+    kinds of blocks, a reason that does not fit, usage told once, ids that are empty or stand twice.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: dict[Any, _Block] = {}
+        self._ids: list[str] = []
+        self._reason: Any = None
+        self._usage = TokenUsage()
+        self._ended = False
+
+    def push(self, event: Event) -> list[ChatDelta]:
+        """Raises what `read_error` says for an error event, ModelUnavailable for one that the API does not have."""
+        if self._ended or not event.data.strip() or event.data == "[DONE]":
+            return []
+        said = event_json(event.data)
+        match said.get("type") or event.name:
+            case "message_start":
+                message = said.get("message")
+                self._usage = read_usage(message.get("usage") if isinstance(message, dict) else None)
+            case "content_block_start":
+                return self._block_started(said)
+            case "content_block_delta":
+                return self._block_grew(said)
+            case "content_block_stop":
+                return self._block_stopped(said)
+            case "message_delta":
+                delta = said.get("delta")
+                self._reason = (delta.get("stop_reason") if isinstance(delta, dict) else None) or self._reason
+                self._usage = read_usage(said.get("usage"), self._usage)
+            case "message_stop":
+                return self.flush()
+            case "error":
+                raise read_error(0, said)
+        return []
+
+    def flush(self) -> list[ChatDelta]:
+        if self._ended:
+            return []
+        self._ended = True
+        broken = tuple(block.number for block in self._blocks.values() if not block.complete)
+        calls = [ChatCall("", "", "", complete=block.complete) for block in self._blocks.values()]
+        return [ReplyEnded(read_stop(self._reason, calls), self._usage, broken)]
+
+    def _block_started(self, said: Mapping[str, Any]) -> list[ChatDelta]:
+        block = said.get("content_block")
+        if not isinstance(block, dict):
+            raise promised_otherwise()
+        if block.get("type") == "text":
+            return _text(block.get("text"))
+        if block.get("type") != "tool_use":
+            return []
+        id, name = block.get("id"), block.get("name")
+        if not isinstance(id, str) or not id or id in self._ids:
+            id = minted_id("toolu_")
+        self._ids.append(id)
+        begun = _Block(len(self._blocks), block.get("input"))
+        self._blocks[said.get("index")] = begun
+        return [CallDelta(begun.number, "", id, name if isinstance(name, str) else "")]
+
+    def _block_grew(self, said: Mapping[str, Any]) -> list[ChatDelta]:
+        delta = said.get("delta")
+        if not isinstance(delta, dict):
+            raise promised_otherwise()
+        if delta.get("type") == "text_delta":
+            return _text(delta.get("text"))
+        if delta.get("type") != "input_json_delta":
+            return []
+        block, piece = self._blocks.get(said.get("index")), delta.get("partial_json")
+        if block is None or not isinstance(piece, str):
+            return []
+        return self._grown(block, piece)
+
+    def _block_stopped(self, said: Mapping[str, Any]) -> list[ChatDelta]:
+        block = self._blocks.get(said.get("index"))
+        if block is None or block.stopped:
+            return []
+        block.stopped = True
+        return [] if block.arguments.strip() else self._grown(block, arguments_text(block.input))
+
+    def _grown(self, block: _Block, piece: str) -> list[ChatDelta]:
+        block.arguments += piece
+        return [CallDelta(block.number, piece)] if piece else []
+
+
+def _text(text: Any) -> list[ChatDelta]:
+    return [TextDelta(text)] if isinstance(text, str) and text else []
+
+
+def _event(kind: str, **fields: Any) -> Event:
+    return Event(jsonio.compact({"type": kind, **fields}), kind)
+
+
+def writer(request: ChatRequest, ident: Ident) -> Writer:
+    return Writer(request, ident)
+
+
+def reader() -> Reader:
+    return Reader()
