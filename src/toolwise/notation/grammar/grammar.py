@@ -8,7 +8,7 @@ as `schema_0` and so on, so that one which the engine refuses can be replaced by
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolwise.core import jsonio
@@ -55,7 +55,7 @@ class Grammar:
     rules: str
     texts: tuple[str, ...] = ()
     schemas: tuple[MaskedSchema, ...] = ()
-    downgrades: tuple[Downgrade, ...] = field(default=(), compare=False)
+    downgrades: tuple[Downgrade, ...] = ()
 
     def lark(self, spell: Callable[[str], str]) -> str:
         """The whole grammar; `spell` writes a text as Lark, and gives `""` for an empty one."""

@@ -51,6 +51,7 @@ _OTHER_FORMATS = frozenset(
 _REF_ALONE = re.compile(r"https?://json-schema\.org/draft-0[67]/schema#?")
 _OBJECT_WORDS = frozenset({"properties", "required", "additionalProperties", "patternProperties"})
 _DIGITS = 10**18 - 1
+_ANY = "any"
 _LOWER, _UPPER = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
 #: What is left out first where the engine refuses a place.
 _DROP_ORDER = (
@@ -130,14 +131,16 @@ class _Reader:
         self._size += 1
         if self._size > self._limits.schema_parts:
             raise BadInput(f"schema: use at most {self._limits.schema_parts} parts")
-        if not isinstance(node, dict):
-            return node if isinstance(node, bool) else {}
-        found = self._words(node, pointer, closing)
+        if node is False:
+            return node
+        found = self._words(node, pointer, closing) if isinstance(node, dict) else {}
         if closing:
-            self._close(node, found)
+            self._close(node, found, pointer)
         self._bound_numbers(found)
         if _open(found):
             self._lost(pointer, "additionalProperties")
+        if closing:
+            self._fill(found)
         return self._tried(found, pointer) if self._refusal is not None else found
 
     def _words(self, node: Schema, pointer: str, closing: bool) -> Schema:
@@ -219,15 +222,35 @@ class _Reader:
 
     # Narrower on purpose
 
-    def _close(self, node: Schema, found: Schema) -> None:
+    def _close(self, node: Schema, found: Schema, pointer: str) -> None:
         if "properties" not in found or {"additionalProperties", "patternProperties"} & set(found):
             return
         named = set(found["properties"])
         if any(name not in named for name in _named_inside(node, self._target)):
             return
         for name in found.get("required", ()):
-            found["properties"].setdefault(name, {})
+            if name not in named:
+                found["properties"][name] = self._place({}, pointer, closing=True)
         found["additionalProperties"] = False
+
+    def _fill(self, found: Schema) -> None:
+        """What the schema leaves open is any JSON, in which numbers have their bounds too."""
+        kinds = found.get("type", ())
+        kinds = kinds if isinstance(kinds, list) else [kinds]
+        if "array" in kinds:
+            found.setdefault("items", self._anything())
+        if "object" in kinds and not {"additionalProperties", *_IN_PLACE} & set(found):
+            found["additionalProperties"] = self._anything()
+        if not found:
+            found |= self._anything()
+
+    def _anything(self) -> Schema:
+        this = {"$ref": f"#/$defs/{_ANY}"}
+        if _ANY not in self._definitions:
+            number = {"type": "number", "minimum": -_DIGITS, "maximum": _DIGITS}
+            several = [{"type": "array", "items": this}, {"type": "object", "additionalProperties": this}]
+            self._definitions[_ANY] = {"anyOf": [{"type": ["string", "boolean", "null"]}, number, *several]}
+        return dict(this)
 
     def _bound_numbers(self, found: Schema) -> None:
         kinds = found.get("type")
@@ -265,7 +288,7 @@ class _Reader:
             if self._taken(found):
                 return found
         self._lost(pointer, "schema")
-        return {}
+        return self._anything()
 
     def _taken(self, found: Schema) -> bool:
         assert self._refusal is not None
