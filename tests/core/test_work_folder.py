@@ -12,11 +12,13 @@ from toolwise.core.work_folder import begin
 
 
 def begun(folder: Path, settings: dict[str, Any]) -> None:
-    begin(folder, settings, ["shards"], ["manifest.json"]).close()
+    begin(folder, settings, ["shards"], ["journal"]).close()
 
 
 def test_a_start_that_made_nothing_binds_nobody(tmp_path: Path) -> None:
     begun(tmp_path, {"corpus": "bad"})
+    begun(tmp_path, {"corpus": "mended"})
+    (tmp_path / "journal").touch()
     begun(tmp_path, {"corpus": "mended"})
     (tmp_path / "shards" / "0").touch()
     begun(tmp_path, {"corpus": "mended"})
@@ -39,7 +41,7 @@ def test_a_start_that_made_nothing_binds_nobody(tmp_path: Path) -> None:
 )
 def test_a_difference_is_told_briefly_and_where_it_is(tmp_path: Path, settings: dict[str, Any], told: str) -> None:
     begun(tmp_path, {"sources": [{"name": "a", "digest": "1"}, {"name": "b", "digest": "0" * 64}]})
-    (tmp_path / "manifest.json").touch()
+    (tmp_path / "journal").write_bytes(b"a record")
     with pytest.raises(SettingsDiffer) as refused:
         begun(tmp_path, settings)
     assert told in str(refused.value)

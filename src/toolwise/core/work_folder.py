@@ -81,9 +81,8 @@ def _make_room(folder: Path, rooms: Iterable[str]) -> None:
 def _is_empty(folder: Path, rooms: Iterable[str], files: Iterable[str]) -> bool:
     """Whether nothing has been made yet: a failed start does not bind whoever mends what it failed at."""
     with storage(folder):
-        return not any((folder / name).exists() for name in files) and not any(
-            any((folder / room).iterdir()) for room in rooms
-        )
+        begun = any((folder / name).exists() and (folder / name).stat().st_size for name in files)
+        return not begun and not any(any((folder / room).iterdir()) for room in rooms)
 
 
 def _refuse_other_settings(folder: Path, begun: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
