@@ -179,6 +179,13 @@ def test_a_tool_without_examples_gets_lines_to_edit_and_is_refused_until_they_ar
     assert lessons(with_prompts(tmp_path, edited)).prompts["Lend"] == edited
 
 
+def test_a_tool_of_which_nothing_is_required_is_shown_with_arguments_all_the_same() -> None:
+    parameters = {"type": "object", "properties": {"kind": {"enum": ["dog", "cat"]}, "limit": {"type": "integer"}}}
+    begun = sketch(Tool("pets", "", parameters, Effect.READ, lambda **_: None))
+    assert '"[pets(kind=..., limit=...)]"' in begun.instruction
+    assert '[pets(kind="dog", limit=' in begun.examples[0]
+
+
 def test_one_example_is_kept_and_one_line_is_left_to_write() -> None:
     one = replace(weather, examples=('In Oslo [weather(city="Oslo", days=2)] it rains.',))
     begun = sketch(one)

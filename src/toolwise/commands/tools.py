@@ -190,16 +190,18 @@ def _made_or_missing(source: str, options: Any) -> Iterator[_Listed]:
 
 
 def _arguments(tool: Tool) -> str:
-    """`city: string, days: integer = 3`"""
+    """`city: string, days: integer = 3, unit: C or F (optional)`"""
     required = tool.parameters.get("required", ())
     return ", ".join(
-        f"{name}: {_kind(schema)}" + ("" if name in required else f" = {_default(schema)}")
+        f"{name}: {_kind(schema)}" + ("" if name in required else _default(schema))
         for name, schema in tool.parameters.get("properties", {}).items()
     )
 
 
 def _default(schema: Any) -> str:
-    return str(schema.get("default", "nothing")) if isinstance(schema, Mapping) else "nothing"
+    if not isinstance(schema, Mapping) or schema.get("default") is None:
+        return " (optional)"
+    return f" = {schema['default']}"
 
 
 def _kind(schema: Any) -> str:

@@ -124,7 +124,14 @@ def _shape(tool: Tool) -> str:
     """`city=..., days=...`"""
     if raw_argument(tool.parameters):
         return "..."
-    return ", ".join(f"{name}=..." for name in tool.parameters.get("required", ()))
+    return ", ".join(f"{name}=..." for name in _written(tool))
+
+
+def _written(tool: Tool) -> list[str]:
+    """The arguments that a drafted call shows: the required ones, or two where there are only others."""
+    properties = tool.parameters.get("properties", {})
+    required = [name for name in tool.parameters.get("required", ()) if name in properties]
+    return required or list(properties)[:2]
 
 
 # Values that stand for values
@@ -133,9 +140,8 @@ def _shape(tool: Tool) -> str:
 def _values(tool: Tool, turn: int) -> dict[str, Any]:
     """Arguments that show what is to be written; in the second line other values than in the first."""
     properties: Mapping[str, Any] = tool.parameters.get("properties", {})
-    required = tool.parameters.get("required", ())
     parts = tool.parameters.get("$defs", {})
-    return {name: _value(name, properties[name], parts, turn) for name in required if name in properties}
+    return {name: _value(name, properties[name], parts, turn) for name in _written(tool)}
 
 
 def _value(name: str, schema: Any, parts: Mapping[str, Any], turn: int) -> Any:
