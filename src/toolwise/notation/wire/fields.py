@@ -245,7 +245,7 @@ def arguments_text(value: Any) -> str:
     """
     if isinstance(value, str):
         return "{}" if value.strip() in ("", "null") else value
-    return "{}" if value is None else jsonio.dumps(value)
+    return "{}" if value is None else jsonio.compact(value)
 
 
 def cut_off(arguments: str) -> bool:

@@ -37,7 +37,7 @@ class Writer:
         if self._ended:
             return []
         self._ended = True
-        return [Event(jsonio.dumps({"error": error_object(error)}))]
+        return [Event(jsonio.compact({"error": error_object(error)}))]
 
     def _call(self, delta: CallDelta) -> list[Event]:
         if delta.index not in self._numbers:
@@ -61,7 +61,7 @@ class Writer:
     def _end(self, ended: ReplyEnded) -> list[Event]:
         events = [self._chunk({}, finish_reason(ended.stop, self._named > 0))]
         if self._usage:
-            events.append(Event(jsonio.dumps(self._head | {"choices": [], "usage": write_usage(ended.usage)})))
+            events.append(Event(jsonio.compact(self._head | {"choices": [], "usage": write_usage(ended.usage)})))
         self._ended = True
         return [*events, Event(DONE)]
 
@@ -71,7 +71,7 @@ class Writer:
             delta = {"role": "assistant", "content": "" if finish else None} | delta
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
         chunk = self._head | {"choices": [choice]}
-        return Event(jsonio.dumps(chunk | {"usage": None} if self._usage else chunk))
+        return Event(jsonio.compact(chunk | {"usage": None} if self._usage else chunk))
 
 
 def writer(request: ChatRequest, ident: Ident) -> Writer:
