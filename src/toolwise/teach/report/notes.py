@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from toolwise.core.jsonio import quote
-from toolwise.teach.report.values import ToolReport
+from toolwise.teach.report.values import Frequent, ToolReport
 
-# One result in a quarter of at least ten kept calls: the sign of a poisoned source, or of a tool with one answer.
+# One result, or some words, in a quarter of at least ten kept calls: a poisoned source, or a tool with one answer.
 _FLOOD_SHARE, _FLOOD_CALLS = 0.25, 10
 _CHANCE = 0.05  # of the control calls
 
@@ -52,9 +52,18 @@ def _chance(tool: ToolReport) -> Iterator[str]:
 
 
 def _flood(tool: ToolReport) -> Iterator[str]:
-    for result in tool.results:
-        if result.kept >= _FLOOD_CALLS and result.kept >= _FLOOD_SHARE * tool.kept:
-            yield (
-                f"One result stands in {result.kept / tool.kept:.0%} of the kept calls: {quote(result.text)}. "
-                "Look whether the tool says it rightly, or whether somebody planted it in the tool's source."
-            )
+    floods = [result for result in tool.results if _is_flood(result, tool)]
+    for result in floods:
+        yield (
+            f"One result stands in {result.kept / tool.kept:.0%} of the kept calls: {quote(result.text)}. "
+            "Look whether the tool says it rightly, or whether somebody planted it in the tool's source."
+        )
+    if tool.shared and not floods and _is_flood(tool.shared, tool):
+        yield (
+            f"The same words stand in the results of {tool.shared.kept / tool.kept:.0%} of the kept calls: "
+            f"{quote(tool.shared.text, 200)}. Look whether somebody planted them in the tool's source."
+        )
+
+
+def _is_flood(one: Frequent, tool: ToolReport) -> bool:
+    return one.kept >= _FLOOD_CALLS and one.kept >= _FLOOD_SHARE * tool.kept

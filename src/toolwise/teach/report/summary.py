@@ -118,6 +118,7 @@ def tool_report(
         best=shown.all(top),
         worst=shown.all(bottom),
         results=tally.frequent_results(frequent),
+        shared=tally.shared_words(),
         bodies=tally.frequent_bodies(frequent),
         notes=(),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
+from itertools import takewhile
 from typing import TypeGuard
 
 from toolwise.teach.records import Candidate
@@ -17,6 +18,8 @@ from toolwise.teach.report.reasons import rank
 from toolwise.teach.report.values import Frequent, Losses, ProposerCount
 
 KEY_CHARS = 200
+_SHARED_WORDS = 8  # in a row; fewer are a phrase that anybody may use
+_SHARED_ROWS = 1_000  # kept calls among whose results they are looked for; what is everywhere is among them
 _EXAMPLES = 2  # shown of each reason
 _LOSSES = 120  # kept calls whose losses are given
 
@@ -112,6 +115,19 @@ class Tally:
         """Results that stand in the most kept calls, then in the most executed ones."""
         return _most(self._results, count)
 
+    def shared_words(self) -> Frequent | None:
+        """The words in a row that stand in the most results of kept calls, whatever stands around them."""
+        step = max(1, math.ceil(len(self.kept) / _SHARED_ROWS))
+        results = [row.result or "" for row in self.kept]
+        counts = Counter(run for result in results[::step] for run in dict.fromkeys(_runs(result)))
+        if not counts:
+            return None
+        (first, most) = counts.most_common(1)[0]
+        runs = next(runs for runs in map(_runs, results) if first in runs)
+        others = takewhile(lambda run: counts[run] == most, runs[runs.index(first) + 1 :])
+        kept = sum(f" {first} " in f" {' '.join(result.split())} " for result in results)
+        return Frequent(" ".join((first, *(run.rpartition(" ")[2] for run in others))), kept, kept)
+
     def frequent_bodies(self, count: int) -> tuple[Frequent, ...]:
         """The same for the calls as written."""
         return _most(self._bodies, count)
@@ -128,6 +144,11 @@ class Tally:
 def _count(row: Candidate, results: Counter[str], bodies: Counter[str]) -> None:
     results[(row.result or "")[:KEY_CHARS]] += 1
     bodies[row.body[:KEY_CHARS]] += 1
+
+
+def _runs(text: str) -> list[str]:
+    words = text.split()
+    return [" ".join(words[at : at + _SHARED_WORDS]) for at in range(len(words) - _SHARED_WORDS + 1)]
 
 
 def _most(counters: tuple[Counter[str], Counter[str]], count: int) -> tuple[Frequent, ...]:

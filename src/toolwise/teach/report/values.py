@@ -84,8 +84,8 @@ class ToolReport:
     """One tool. `rows == not_tried + proposed`, and the counts of the reasons and `kept` add up to `rows`.
 
     A row not tried stands for a passage that the tool's rule left out. `kept_per_thousand` and `share_with_call` are
-    per annotated passage of the run. `losses` are of at most some hundred kept calls, evenly spaced by gain. `notes`
-    say what deserves a second look.
+    per annotated passage of the run. `losses` are of at most some hundred kept calls, evenly spaced by gain. `shared`
+    are the words in a row that the most results of kept calls have. `notes` say what deserves a second look.
     """
 
     name: str
@@ -107,6 +107,7 @@ class ToolReport:
     best: tuple[Shown, ...]
     worst: tuple[Shown, ...]
     results: tuple[Frequent, ...]
+    shared: Frequent | None
     bodies: tuple[Frequent, ...]
     notes: tuple[str, ...]
 
