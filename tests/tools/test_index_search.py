@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_texts import SMALL_SHARDS, write_lines
 
-from toolwise.core.errors import BadInput, LimitExceeded, ToolwiseError
+from toolwise.core.errors import BadInput, Corrupt, LimitExceeded, ToolwiseError
 from toolwise.core.limits import LIMITS
 from toolwise.tools.index import Index, IndexSettings, build_index
 from toolwise.tools.index.words import Words
@@ -204,3 +205,19 @@ def test_another_language_has_its_own_endings(language: str, text: str, query: s
 def test_a_word_too_long_to_be_searched_for_fills_no_vocabulary(tmp_path: Path) -> None:
     corpus = write_lines(tmp_path / "t.jsonl", [{"id": "1", "text": "short " + "x" * 65 + " " + "y" * 64}])
     assert build_index([corpus], tmp_path / "o").vocabulary == 2
+
+
+def test_an_index_of_many_shards_holds_no_file_of_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_lines(tmp_path / "texts.jsonl", [{"id": str(n), "text": f"herring number {n}"} for n in range(60)])
+    build_index([tmp_path / "texts.jsonl"], tmp_path / "out", limits=replace(LIMITS, shard_passages=1))
+    monkeypatch.chdir(tmp_path)
+    before = len(os.listdir("/proc/self/fd"))
+    index = Index.open("out")
+    assert len(index.manifest.shards) == 60
+    monkeypatch.chdir("/")
+    assert [hit.text for hit in index.search("herring 42", 1)] == ["herring number 42"]
+    assert len(index.search("herring", 60)) == 60
+    assert len(os.listdir("/proc/self/fd")) - before < 20
+    (tmp_path / "out" / "passages" / "00042.jsonl").unlink()
+    with pytest.raises(Corrupt, match="Passage 42"):
+        index.passage(42)

@@ -1,8 +1,8 @@
 """An index that was built, opened for searching: `Index.open`, `search`.
 
-Files are memory-mapped, so opening costs a look at their bytes and little memory. A word that stands in more than half
-of all passages tells hardly anything apart; it counts only in a query without rarer ones, so that "The Who" is found
-as well. No list of stop words is needed for that, in any language.
+The matrix is memory-mapped, so opening costs a look at its bytes and little memory. A word that stands in more than
+half of all passages tells hardly anything apart; it counts only in a query without rarer ones, so that "The Who" is
+found as well. No list of stop words is needed for that, in any language.
 
 Covered: any text as a query, in time that is bounded by `limits.search_chars` and the size of the index.
 Not covered: files that change while they are open; Windows, where a mapped file cannot be replaced.
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from toolwise.core.durable import storage
 from toolwise.core.errors import BadInput, LimitExceeded
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.tools.index.manifest import (
@@ -33,7 +34,7 @@ from toolwise.tools.index.manifest import (
 )
 from toolwise.tools.index.passages import Passage
 from toolwise.tools.index.shard import Ints
-from toolwise.tools.index.texts import Texts, mapped
+from toolwise.tools.index.texts import Texts
 from toolwise.tools.index.words import Words, stemmer_version
 
 
@@ -146,7 +147,8 @@ class _Vocabulary:
     """The sorted terms, looked up where they lie."""
 
     def __init__(self, folder: Path) -> None:
-        self._terms: mmap.mmap = mapped(folder / TERMS)
+        with storage(folder / TERMS), (folder / TERMS).open("rb") as stream:
+            self._terms = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         self._ends = np.asarray(np.load(folder / TERM_ENDS, mmap_mode="r"))  # the same pages, indexed more quickly
 
     def number(self, term: str) -> int | None:
