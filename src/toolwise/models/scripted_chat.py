@@ -8,7 +8,7 @@ Each line of the last user's message is an order; what is no order is said back.
     garbled add(1, 2            writes something that began like a call and is none
     cut                         is cut off after what it said
     refuse                      declines
-    fail                        is not available
+    fail                        fails after what it said
     long 100                    says a hundred words, each a piece of its own
     pace 0.01                   waits so many seconds before each of its pieces
 
@@ -54,6 +54,7 @@ class _Plan:
     broken: tuple[str, str] | None = None
     stop: StopReason = StopReason.END
     pace: float = 0.0
+    fails: bool = False
 
 
 class ScriptedChat:
@@ -75,6 +76,8 @@ class ScriptedChat:
                 self._clock.sleep(plan.pace)
             used += 1
             yield TextDelta(piece)
+        if plan.fails:
+            raise ModelUnavailable("The model was told to fail.")
         calls = [*plan.calls, *([plan.broken] if plan.broken else [])]
         for index, (name, arguments) in enumerate(calls):
             yield CallDelta(index, id=_id(request, index), name=name)
@@ -129,7 +132,7 @@ def _order(plan: _Plan, line: str) -> None:
         case "refuse":
             plan.stop = StopReason.REFUSED
         case "fail":
-            raise ModelUnavailable("The model was told to fail.")
+            plan.fails = True
         case "long" if rest.isdecimal():
             plan.texts.append(" ".join(f"word{number}" for number in range(int(rest))))
         case "pace" if rest.replace(".", "", 1).isdecimal():
