@@ -50,6 +50,7 @@ class ScriptedTokenizer:
         self._written = {END: "", **dict(enumerate((*self.pieces, *self._markers), END + 1))}
         self.begin: Ids = ()
         self.control = frozenset({END}).union(*self._markers.values())
+        self.control_ids = {marker: id_ for marker, (id_,) in self._markers.items()}
         self.end = frozenset({END})
         self.size = END + len(self._written)
         self._longest_first = sorted(

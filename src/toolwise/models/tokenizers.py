@@ -26,6 +26,12 @@ class HFTokenizer:
         self.wrapped = tokenizer
         self.notation = notation
         self.control = frozenset(tokenizer.added_tokens_decoder) | frozenset(tokenizer.all_special_ids)
+        self.control_ids = {
+            str(token): int(i)
+            for token, i in zip(
+                tokenizer.convert_ids_to_tokens(sorted(self.control)), sorted(self.control), strict=True
+            )
+        }
         plain = tokenizer.encode("a", add_special_tokens=False)
         full = tokenizer.encode("a", add_special_tokens=True)
         self.begin: Ids = tuple(full[: len(full) - len(plain)]) if full[-len(plain) :] == plain else ()

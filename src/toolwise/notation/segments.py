@@ -14,7 +14,7 @@ Not covered: that a *model* is not persuaded by what it reads; only that no byte
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
@@ -40,6 +40,10 @@ class Tokenizer(Protocol):
     @property
     def control(self) -> frozenset[int]:
         """Ids that structure a conversation or a call; text never produces them."""
+
+    @property
+    def control_ids(self) -> Mapping[str, int]:
+        """The same ids by the text that stands for each in a template or a layout, `<|im_end|>`."""
 
     @property
     def end(self) -> frozenset[int]:
