@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +22,7 @@ from toolwise.models.readers.spans import Node, Start, likeliest, spans_of
 from toolwise.models.scripted import ScriptedModel
 from toolwise.models.tokenizers import HFTokenizer
 from toolwise.tools.index import Hit
+from toolwise.tools.qa import Answer
 
 PASSAGES = [
     Hit("1", "Bergen", "Bergen is a city on the west coast of Norway.", 3.0, None, None),
@@ -33,7 +38,7 @@ PASSAGES = [
 QUESTION = "Where does the Danube rise?"
 
 
-def scripted(answer: str, before: str = "Black Forest") -> ScriptedModel:
+def answering(answer: str, before: str = "Black Forest") -> Callable[[str], str]:
     """Wants to answer so where the passage holds `before`, and otherwise with something that stands nowhere."""
 
     def script(text: str) -> str:
@@ -42,11 +47,24 @@ def scripted(answer: str, before: str = "Black Forest") -> ScriptedModel:
         wanted = f" {answer}\n" if before in passage else " nothing of the kind\n"
         return wanted[len(said) :] if wanted.startswith(said) else "\n"
 
-    return ScriptedModel(script)
+    return script
+
+
+def scripted(answer: str, before: str = "Black Forest") -> ScriptedModel:
+    return ScriptedModel(answering(answer, before))
 
 
 def tiny(kind: str = "llama") -> HFModel:
     return HFModel(network(kind), HFTokenizer(tokenizer()), name="tiny", fingerprint="tiny")
+
+
+@pytest.fixture
+def often_switched() -> Iterator[None]:
+    """Threads take turns a thousand times as often as usual."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(usual / 1_000)
+    yield
+    sys.setswitchinterval(usual)
 
 
 def all_spans(node: Node, before: tuple[int, ...] = ()) -> list[tuple[tuple[int, ...], str]]:
@@ -193,6 +211,37 @@ def test_what_was_read_of_the_last_questions_passages_is_not_read_again() -> Non
         assert again is not None
         assert fresh is not None
         assert (again.text, again.hit, again.score) == (fresh.text, fresh.hit, pytest.approx(fresh.score, abs=1e-3))
+
+
+def test_questions_of_several_threads_are_read_one_at_a_time_and_the_examples_once(often_switched: None) -> None:
+    reading = threading.Lock()
+    given: list[LanguageModel] = []
+    texts = [[replace(hit, text=f"{n} {hit.text}") for hit in PASSAGES] for n in range(16)]
+
+    def model() -> LanguageModel:
+        wants = answering("Black Forest")
+
+        def script(text: str) -> str:
+            assert reading.acquire(blocking=False), "two threads are in the model at once"
+            try:
+                return wants(text)
+            finally:
+                reading.release()
+
+        given.append(ScriptedModel(script))
+        return given[-1]
+
+    reader = LMReader(model)
+    together = threading.Barrier(len(texts), timeout=60)
+
+    def read(passages: list[Hit]) -> Answer | None:
+        together.wait()
+        return reader.read(QUESTION, passages)
+
+    with ThreadPoolExecutor(len(texts)) as pool:
+        answers = list(pool.map(read, texts))
+    assert [(answer.text, answer.hit) for answer in answers if answer] == [("Black Forest", hits[1]) for hits in texts]
+    assert len(given) == 1
 
 
 def test_a_model_without_room_for_a_passage_says_so() -> None:
