@@ -13,7 +13,7 @@ import uvicorn
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-Answer = Response | Any  # what is no response is sent as JSON
+Answer = Response | Any  # what is no response is sent as JSON; a function is given what was received
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class RecordingApi:
         body = await request.body()
         self.received.append(Received(request.method, path, query, dict(request.headers), body))
         answer = self.answers.get(f"{request.method} {path}", {"ok": True})
+        if callable(answer) and not isinstance(answer, Response):
+            answer = answer(self.last)
         await (answer if isinstance(answer, Response) else JSONResponse(answer))(scope, receive, send)
 
     @property
