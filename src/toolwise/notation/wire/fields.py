@@ -24,7 +24,7 @@ from toolwise.core.limits import LIMITS, Limits
 # The registry's own rule, and `:` and `/`, which other runtimes put between a server and its tool.
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]*")
 _ERROR = re.compile(rf"Error \(({'|'.join(leaf.code for leaf in LEAVES)})\): ")
-_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]++|\\.)*+("?)|[\[\]{}]', re.DOTALL)
+_JSON_MARK = re.compile(r'["\\\[\]{}]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,17 +248,45 @@ def arguments_text(value: Any) -> str:
     return "{}" if value is None else jsonio.compact(value)
 
 
+class Nesting:
+    """How far a JSON text has got, piece by piece: `open` until every bracket and string is closed."""
+
+    def __init__(self) -> None:
+        self._level = 0
+        self._in_string = False
+        self._escaped = False
+        self._begun = False
+
+    def push(self, text: str) -> Nesting:
+        at = 1 if self._escaped and text else 0
+        self._escaped = self._escaped and not text
+        while mark := _JSON_MARK.search(text, at):
+            at = mark.end()
+            if self._in_string:
+                self._in_string = mark[0] != '"'
+                if mark[0] == "\\":
+                    self._escaped = at == len(text)
+                    at += 1
+            elif mark[0] == '"':
+                self._in_string = True
+            elif mark[0] != "\\":
+                self._level += 1 if mark[0] in "[{" else -1
+                self._begun = True
+        return self
+
+    @property
+    def open(self) -> bool:
+        return self._in_string or self._level > 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether an object or a list began and ended."""
+        return self._begun and not self.open
+
+
 def cut_off(arguments: str) -> bool:
     """Whether JSON text ended before it was closed. Other mistakes are the gate's to find."""
-    level = 0
-    for match in _STRING_OR_BRACKET.finditer(arguments):
-        first = match.group()[0]
-        if first == '"':
-            if not match.group(1):
-                return True
-        else:
-            level += 1 if first in "[{" else -1
-    return level > 0
+    return Nesting().push(arguments).open
 
 
 def error_text(message: Message) -> str:

@@ -7,6 +7,7 @@ from toolwise.notation.wire.base import Ident, Json
 from toolwise.notation.wire.fields import shown_as_text
 from toolwise.notation.wire.openai_chat.write import write_call
 
+DONE = "[DONE]"
 _FINISH = {
     StopReason.END: "stop",
     StopReason.STOP: "stop",

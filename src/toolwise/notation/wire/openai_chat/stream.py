@@ -7,9 +7,7 @@ from toolwise.core.chat import CallDelta, ChatDelta, ChatRequest, ReplyEnded, Te
 from toolwise.core.errors import ToolwiseError
 from toolwise.notation.wire.base import Event, Ident, Json
 from toolwise.notation.wire.openai_chat.errors import error_object
-from toolwise.notation.wire.openai_chat.reply import finish_reason, head, write_usage
-
-DONE = "[DONE]"
+from toolwise.notation.wire.openai_chat.reply import DONE, finish_reason, head, write_usage
 
 
 class Writer:
