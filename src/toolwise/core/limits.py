@@ -168,6 +168,12 @@ class Limits:
     sampled_tokens: int = 256  # of one proposed call; every sample of every position may become as long
     generated_tokens: int = 128  # of one answer, unless the caller says how many; ten seconds on a CPU
 
+    # Chat templates, which are programs that came with a model
+    template_chars: int = 256 * 1024  # of its text; the longest public ones have 20 KB
+    template_work: int = 256 * 1024**2  # characters that one rendering makes on its way; ten copies of a long prompt
+    template_seconds: float = 5.0  # of one rendering; a long conversation takes a few hundredths
+    prompt_chars: int = 4 * 1024**2  # of a rendered conversation; a million tokens, more than models read
+
     # Many conversations at once
     pooled_tokens: int = 32_768  # held of all sessions of a model; 1.5 GB for SmolLM2, 46 KB a token
     prefill_tokens: int = 512  # of a prompt that one forward pass reads; others that write wait a second for it

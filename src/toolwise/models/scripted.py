@@ -51,6 +51,7 @@ class ScriptedTokenizer:
         self.begin: Ids = ()
         self.control = frozenset({END}).union(*self._markers.values())
         self.control_ids = {marker: id_ for marker, (id_,) in self._markers.items()}
+        self.special_names: dict[str, str] = {}
         self.end = frozenset({END})
         self.size = END + len(self._written)
         self._longest_first = sorted(

@@ -32,6 +32,7 @@ class HFTokenizer:
                 tokenizer.convert_ids_to_tokens(sorted(self.control)), sorted(self.control), strict=True
             )
         }
+        self.special_names = {k: str(v) for k, v in tokenizer.special_tokens_map.items() if isinstance(v, str)}
         plain = tokenizer.encode("a", add_special_tokens=False)
         full = tokenizer.encode("a", add_special_tokens=True)
         self.begin: Ids = tuple(full[: len(full) - len(plain)]) if full[-len(plain) :] == plain else ()

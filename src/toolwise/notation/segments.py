@@ -46,6 +46,10 @@ class Tokenizer(Protocol):
         """The same ids by the text that stands for each in a template or a layout, `<|im_end|>`."""
 
     @property
+    def special_names(self) -> Mapping[str, str]:
+        """What a chat template may call some of them: `bos_token` -> `<s>`."""
+
+    @property
     def end(self) -> frozenset[int]:
         """Ids that end a text."""
 

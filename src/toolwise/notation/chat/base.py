@@ -10,10 +10,12 @@ control token, and only what the model samples is ever read for calls.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from toolwise.core.chat import ChatDelta, ChatRequest
+from toolwise.core.chat import ChatDelta, ChatRequest, ToolSpec
+from toolwise.notation.grammar.grammar import Grammar
 from toolwise.notation.segments import Ids, Tokenizer
 
 
@@ -81,3 +83,6 @@ class Dialect(Protocol):
 
     def reader(self, request: ChatRequest) -> CallReader:
         """Reads one turn. Ids of calls are minted here, unique in the conversation."""
+
+    def grammar(self, tools: Sequence[ToolSpec], parallel: bool) -> Grammar:
+        """What a turn's calls are held to from the first one's first character on."""
