@@ -14,10 +14,11 @@ from report_runs import TEXT, dropped, not_tried, passage, scored, write_run
 from report_runs import settings as run_settings
 
 from toolwise.core.errors import BadInput, Corrupt
-from toolwise.teach.config import Control
+from toolwise.teach.config import Control, Settings, ToolSettings
 from toolwise.teach.records import Candidate
 from toolwise.teach.report import Report, summarise, to_json
 from toolwise.teach.report.histogram import histogram
+from toolwise.teach.report.words import threshold_of
 from toolwise.teach.store import Store
 
 MIXED = [
@@ -208,6 +209,14 @@ def test_each_tool_is_counted_by_itself(tmp_path: Path) -> None:
     report = summarise(write_run(tmp_path, [([passage(0), passage(1)], rows)], own))
     assert [(tool.name, tool.rows, tool.kept) for tool in report.tools] == [("Calculator", 1, 1), ("Calendar", 2, 1)]
     assert report.augmented == 2
+
+
+def test_what_a_call_costs_counts_before_a_run_is_finished_and_is_said(tmp_path: Path) -> None:
+    dear = Settings(cost_weight=2.0, tools={"Calculator": ToolSettings(tau_f=0.5, cost=0.2)})
+    write_run(tmp_path, [([passage(0), passage(1)], [scored(0, 0.6), scored(1, 1.0)])], dear, scored_shards=1)
+    (tool,) = summarise(tmp_path).tools
+    assert (tool.kept, [(one.code, one.count) for one in tool.reasons]) == (1, [("too_dear", 1)])
+    assert "For its cost a call must gain 0.40 more." in threshold_of(tool.threshold)
 
 
 def test_a_partial_run_is_reported_as_such_from_what_is_scored(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def _chance(tool: ToolReport) -> Iterator[str]:
         )
     if measured.alpha is not None and measured.alpha * measured.controls < 1:
         yield (
-            f"The threshold rests on {measured.controls:,} control calls only, so a single one of them may move it. "
+            f"The threshold rests on few control calls ({measured.controls:,}), so a single one of them may move it. "
             "More text makes it firmer."
         )
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from toolwise.core.errors import BadInput, Corrupt
 from toolwise.teach.config import Control, Settings, ToolSettings
-from toolwise.teach.keep import keep, thresholds
+from toolwise.teach.keep import keep, prices, thresholds
 from toolwise.teach.records import Candidate, Passage
 from toolwise.teach.report.notes import notes
 from toolwise.teach.report.reasons import explain, stage_of
@@ -34,12 +34,13 @@ def summarise(folder: str | os.PathLike[str], *, best: int = 10, frequent: int =
     """
     store = Store.load(folder, partial=True)
     settings = _settings(store)
+    price = _prices(store, settings)
     if store.manifest is not None:
         found = {name: _number(value) for name, value in store.manifest["report"]["thresholds"].items()}
         rows = store.read("candidates", Candidate)
     else:
-        found, rows = _provisional(store, settings)
-    tallies = {name: Tally(found[name]) for name in settings.tools}
+        found, rows = _provisional(store, settings, price)
+    tallies = {name: Tally(found[name], price[name]) for name in settings.tools}
     for row in rows:
         tallies[row.tool].add(row)
     passages, done = store.done("passages"), store.done("scored")
@@ -78,7 +79,14 @@ def _settings(store: Store) -> Settings:
         ) from error
 
 
-def _provisional(store: Store, settings: Settings) -> tuple[dict[str, float], Iterator[Candidate]]:
+def _prices(store: Store, settings: Settings) -> dict[str, float]:
+    tools: Mapping[str, Mapping[str, Any]] = store.settings.get("tools", {})
+    return prices(settings, {name: float(tools.get(name, {}).get("cost", 0.0)) for name in settings.tools})
+
+
+def _provisional(
+    store: Store, settings: Settings, price: Mapping[str, float]
+) -> tuple[dict[str, float], Iterator[Candidate]]:
     """What would be kept if the corpus ended with the shards scored so far."""
     infos = [info for _, info in sorted(store.done("scored").items())]
 
@@ -87,7 +95,7 @@ def _provisional(store: Store, settings: Settings) -> tuple[dict[str, float], It
 
     wanted = {name: own.tau_f for name, own in settings.tools.items()}
     found = thresholds(wanted, (row for rows in scored() for row in rows))
-    return found, (row for rows in scored() for row in keep(rows, found))
+    return found, (row for rows in scored() for row in keep(rows, found, price))
 
 
 def tool_report(
@@ -132,6 +140,7 @@ def _threshold(tau_f: float | Control, tally: Tally) -> Threshold:
         floor=tau_f.floor if isinstance(tau_f, Control) else None,
         controls=len(tally.control_gains),
         passing=sum(gain >= tally.threshold for gain in tally.control_gains),
+        price=tally.price,
     )
 
 

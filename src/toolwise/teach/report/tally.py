@@ -25,10 +25,11 @@ _LOSSES = 120  # kept calls whose losses are given
 
 
 class Tally:
-    """Feed it rows with `add`, then ask. `threshold` in nats, infinite when there is none."""
+    """Feed it rows with `add`, then ask. `threshold` in nats, infinite when there is none; `price` comes on top."""
 
-    def __init__(self, threshold: float) -> None:
+    def __init__(self, threshold: float, price: float = 0.0) -> None:
         self.threshold = threshold
+        self.price = price
         self.rows = 0
         self.not_tried = 0
         self.kept: list[Candidate] = []

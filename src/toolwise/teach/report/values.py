@@ -51,7 +51,8 @@ class Threshold:
     """The gain in nats that a call needs, None when no call could have enough.
 
     `alpha` is None for a threshold that was given; otherwise it was measured so that at most this share of the
-    `controls` (calls with another call's result) pass, from `floor` on. `passing` controls do pass.
+    `controls` (calls with another call's result) pass, from `floor` on. `passing` controls do pass. `price` is what a
+    call must gain beyond that for its cost.
     """
 
     value: float | None
@@ -59,6 +60,7 @@ class Threshold:
     floor: float | None
     controls: int
     passing: int
+    price: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

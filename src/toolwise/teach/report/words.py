@@ -80,7 +80,7 @@ def share(part: float) -> str:
 def status(report: Report) -> str:
     """Finished or not, and how far."""
     if report.finished:
-        return f"finished: all {report.annotated:,} passages are annotated"
+        return f"finished: {report.annotated:,} of {report.passages:,} passages are annotated"
     return (
         f"partial: {report.annotated:,} of {report.passages:,} passages are annotated so far; "
         "thresholds and kept calls may still change"
@@ -98,6 +98,8 @@ def yield_of(tool: ToolReport) -> str:
 def threshold_of(found: Threshold) -> str:
     """The threshold, and how it came about."""
     passed = f"{found.passing:,} of {found.controls:,} control calls pass it"
+    if found.price:
+        passed += f". For its cost a call must gain {nats(found.price)} more"
     if found.alpha is None:
         return f"A call is kept from a gain of {nats(found.value)} nats on; this number was given. {passed}."
     asked = f"at most {share(found.alpha)} of the control calls may pass"

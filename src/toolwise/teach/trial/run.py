@@ -121,7 +121,7 @@ class _Judged:
 
     def tool(self, name: str, causes: Mapping[tuple[str, str], str], best: int) -> ToolTrial:
         """One tool without its hints; `causes` as `WatchedGate` has them."""
-        tally = Tally(self.thresholds[name])
+        tally = Tally(self.thresholds[name], self.prices[name])
         own = [row for row in self.rows if row.tool == name]
         for row in own:
             tally.add(row)
