@@ -135,6 +135,8 @@ def commands() -> str:
 def _commands(name: str, group: Any) -> Iterator[tuple[str, Any]]:
     for child, command in group.commands.items():
         if hasattr(command, "commands"):
+            if command.invoke_without_command and command.params:  # a command itself
+                yield f"{name} {child}", command
             yield from _commands(f"{name} {child}", command)
         else:
             yield f"{name} {child}", command

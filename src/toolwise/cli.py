@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolwise import __version__
-from toolwise.commands import approvals, audit, bench, definitions, evals, export, index, ledger, policy, tools
+from toolwise.commands import approvals, audit, bench, definitions, evals, export, index, ledger, policy, serve, tools
 from toolwise.commands.common import (
     DEFAULT_MODEL,
     JsonOption,
@@ -43,7 +43,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 #: Each module's `app` is a group of commands if it has a name, and otherwise what it holds stands beside these here.
-for module in (export, tools, policy, approvals, audit, ledger, definitions, index, evals, bench):
+for module in (export, tools, policy, approvals, audit, ledger, definitions, index, evals, bench, serve):
     app.add_typer(module.app)
 
 ToolsOption = Annotated[

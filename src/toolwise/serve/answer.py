@@ -140,7 +140,7 @@ class Answer:
                 self._note(pieces)
                 deltas += pieces
             body = self._api.wire.write_reply(gathered(deltas), self._asked, self._ident)
-            answer = JSONResponse(body, headers=self._headers)
+            answer = JSONResponse(body)
         shop.metrics.replied(door, self._ended, len(self._calls), shop.clock.monotonic() - started)
         return answer
 
@@ -180,9 +180,8 @@ class Answer:
         """Raises _Stalled."""
         if not self._begun:
             self._begun = True
-            told = {"content-type": self._framing.media_type} | self._headers
-            raw = [(name.encode(), value.encode()) for name, value in told.items()]
-            await send({"type": "http.response.start", "status": 200, "headers": raw})
+            headers = [(b"content-type", self._framing.media_type.encode())]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
         if data or not more:
             try:
                 async with asyncio.timeout(self._shop.limits.stalled_seconds):
@@ -196,11 +195,6 @@ class Answer:
                 self._calls.add(delta.index)
             elif isinstance(delta, ReplyEnded):
                 self._ended = delta
-
-    @property
-    def _headers(self) -> dict[str, str]:
-        """What the official clients show of a request that went wrong."""
-        return {"x-request-id": self._ident.id, "request-id": self._ident.id}
 
 
 async def _gone(receive: Receive) -> None:

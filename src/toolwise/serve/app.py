@@ -23,6 +23,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -41,25 +42,25 @@ from toolwise.serve.door import Door, body_of
 from toolwise.serve.formats import APIS, Api, api_of
 from toolwise.serve.keys import LOCAL, Keys
 from toolwise.serve.metrics import Metrics
+from toolwise.serve.server_tools import ServerTools
 from toolwise.serve.slots import Places
 
 _CLOCK = SystemClock()
+_ID = "toolwise.request"  # in a request's scope
 
 Endpoint = Callable[[Request], Any]
-#: A model as somebody may use it: with the server's tools, in their name.
-Equip = Callable[[ChatModel, Principal, Request], ChatModel]
 
 
 class ApiServer:
     """The application, with what its handlers share."""
 
     def __init__(
-        self, models: Iterable[ChatModel], keys: Keys | None, equip: Equip | None, shop: Shop, clock: Clock
+        self, models: Iterable[ChatModel], keys: Keys | None, tools: ServerTools | None, shop: Shop, clock: Clock
     ) -> None:
         self.models: Mapping[str, ChatModel] = {model.name: model for model in models}
         self.shop = shop
         self._keys = keys
-        self._equip = equip
+        self._tools = tools
         self._clock = clock
         self._started = clock.now()
         limits = shop.limits
@@ -90,9 +91,9 @@ class ApiServer:
             body = await body_of(request, self._body)
             asked, framing = await run_in_threadpool(api.read, body, request)
             model = self.model(asked.model)
-            if self._equip is not None:
-                model = self._equip(model, principal, request)
-            ident = Ident(secrets.token_hex(12), asked.model, int(self._clock.now().timestamp()))
+            if self._tools is not None:
+                model = self._tools.equipped(model, principal, request.headers)
+            ident = Ident(request.scope[_ID], asked.model, int(self._clock.now().timestamp()))
             return Answer(self.shop, api, asked, framing, ident, lambda: model.reply(asked))
 
         return _said_by(api, endpoint)
@@ -135,18 +136,22 @@ def api_app(
     models: Iterable[ChatModel],
     *,
     keys: Keys | None = None,
-    equip: Equip | None = None,
+    tools: ServerTools | None = None,
     hosts: Collection[str] = (),
     places: int | None = None,
     limits: Limits = LIMITS,
     clock: Clock = _CLOCK,
 ) -> ASGIApp:
-    """The application. `hosts` are the names besides this machine's own under which it is reached; `places` is how many
-    replies are made at one time. Raises BadInput for a host that is none.
+    """The application. `tools` are those that the server runs itself. `hosts` are the names besides this machine's own
+    under which it is reached; `places` is how many replies are made at one time. Raises BadInput for a host that is
+    none.
     """
     line = Places(places, limits)
     threads = ThreadPoolExecutor(line.most, thread_name_prefix="toolwise-reply")
-    served = ApiServer(models, keys, equip, Shop(line, threads, Metrics(line), clock, limits), clock)
+    metrics = Metrics(line)
+    if tools is not None:
+        tools.called = metrics.called
+    served = ApiServer(models, keys, tools, Shop(line, threads, metrics, clock, limits), clock)
     gets: tuple[tuple[str, Endpoint], ...] = (
         ("/v1/models", served.list_models),
         ("/v1/models/{model:path}", served.one_model),
@@ -162,7 +167,7 @@ def api_app(
     handlers: dict[Any, Any] = {HTTPException: _strange, Exception: _failed}
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False
-    return _counted(Door(app, hosts, programs=True, refuse=_refuse), served.shop.metrics)
+    return _counted(Door(app, hosts, programs=True, refuse=_refuse), metrics)
 
 
 def _said_by(api: Api | None, endpoint: Endpoint) -> Endpoint:
@@ -196,12 +201,15 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 
 def _counted(app: ASGIApp, metrics: Metrics) -> ASGIApp:
-    """Counts the answers, by whose they are and by their status."""
+    """Gives each request an id, as the official clients show it of one that went wrong, and counts the answers."""
 
     async def counting(scope: Scope, receive: Receive, send: Send) -> None:
+        scope[_ID] = secrets.token_hex(12)
+
         async def noted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 metrics.answered(_door(scope["path"]), message["status"])
+                MutableHeaders(scope=message).update({"x-request-id": scope[_ID], "request-id": scope[_ID]})
             await send(message)
 
         await app(scope, receive, noted)

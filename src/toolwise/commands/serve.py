@@ -1,0 +1,167 @@
+"""`toolwise serve`: the chat APIs that the world uses, over a model of one's own, and the keys to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolwise.commands.common import (
+    DEFAULT_MODEL,
+    DEFAULT_STATE,
+    TOOLS_HELP,
+    StateOption,
+    ThreadsOption,
+    ToolOptionsOption,
+    examples,
+    read_text,
+    say,
+    tool_names,
+)
+from toolwise.core.errors import BadInput
+from toolwise.core.limits import LIMITS
+
+if TYPE_CHECKING:
+    from toolwise.core.chat import ChatModel
+    from toolwise.serve.server_tools import ServerTools
+
+app = typer.Typer(name="serve", invoke_without_command=True)
+keys_app = typer.Typer(name="keys", help="The keys of those who may use the server.", no_args_is_help=True)
+app.add_typer(keys_app)
+
+SCRIPTED = "scripted"
+
+
+@app.callback(
+    epilog=examples(
+        "toolwise serve --model smollm2-135m --port 8000",
+        "toolwise serve --model scripted --tools Calculator,mine.py --policy policy.cedar",
+        "toolwise serve --host 0.0.0.0 --allow-host models.example --keys keys.toml",
+    )
+)
+def serve(
+    context: typer.Context,
+    model: Annotated[
+        str, typer.Option("--model", "-m", help=f"A pulled name, a folder, a hub id, or {SCRIPTED} (for trying out).")
+    ] = DEFAULT_MODEL,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes any that is free.")] = 8_000,
+    host: Annotated[str, typer.Option(help="The address to answer at; other ones than this machine's need keys.")] = (
+        "127.0.0.1"
+    ),
+    keys: Annotated[Path | None, typer.Option(help="The file of those who may use it; without: this machine.")] = None,
+    audience: Annotated[str, typer.Option(help="The server's name in keys that are only for some servers.")] = "",
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A name besides this machine's own under which the server is reached.")
+    ] = None,
+    tools: Annotated[str | None, typer.Option(help=f"Tools that the server runs itself. {TOOLS_HELP}")] = None,
+    option: ToolOptionsOption = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="What its tools may do, in Cedar. Default: looks; asks before it changes.")
+    ] = None,
+    state: StateOption = DEFAULT_STATE,
+    places: Annotated[int, typer.Option(min=1, max=1_024, help="Replies made at one time.")] = LIMITS.replies,
+    threads: ThreadsOption = None,
+) -> None:
+    """Answer the clients of OpenAI, Anthropic and Gemini over HTTP, with this model.
+
+    Point a client here: OPENAI_BASE_URL=http://127.0.0.1:8000/v1, ANTHROPIC_BASE_URL=http://127.0.0.1:8000. Without
+    keys only this machine is answered, whatever key a client sends. For other machines put a server with TLS in front.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    try:
+        from toolwise.serve.app import api_app
+        from toolwise.serve.keys import read_keys
+        from toolwise.serve.run import bound, run
+    except ModuleNotFoundError as error:
+        raise BadInput(f"This needs the extra `serve` ({error.name}): pip install 'toolwise[serve]'.") from error
+    if keys is None and not _near(host):
+        raise BadInput(f"Whoever reaches {host} could use the model: give --keys, or answer at 127.0.0.1.")
+    known = read_keys(keys, audience) if keys else None
+    with bound(port, host) as socket, _server_tools(tools, option, policy, state) as equipped:
+        served = api_app(
+            [_chat_model(model, threads)], keys=known, tools=equipped, hosts=_hosts(host, allow_host), places=places
+        )
+        shown = f"[{host}]" if ":" in host else host
+        say(f"{model}: http://{shown}:{socket.getsockname()[1]} (Ctrl-C ends it)")
+        run(served, socket, connections=LIMITS.chat_connections)
+
+
+@keys_app.command("new", epilog=examples("toolwise serve keys new ann --keys keys.toml --days 90"))
+def new(
+    name: Annotated[str, typer.Argument(help="Who the key stands for: the principal of every call.")],
+    keys: Annotated[Path, typer.Option(help="The file to add it to; made if there is none.")],
+    days: Annotated[int | None, typer.Option(min=1, max=3_650, help="Days until it expires.")] = None,
+) -> None:
+    """Make a key, add its digest to a file of keys, and print it: this once, for it is kept nowhere."""
+    try:
+        from toolwise.serve.keys import entry, new_key, read_keys
+    except ModuleNotFoundError as error:
+        raise BadInput(f"This needs the extra `serve` ({error.name}): pip install 'toolwise[serve]'.") from error
+    from toolwise.core.clock import SystemClock
+    from toolwise.core.durable import write_output
+
+    before = ""
+    if keys.exists():
+        read_keys(keys)
+        before = read_text(keys).rstrip() + "\n\n"
+    expires = (SystemClock().now().astimezone(UTC) + timedelta(days=days)).replace(microsecond=0) if days else None
+    key = new_key()
+    write_output(keys, before + entry(key, name, expires))
+    say(key)
+
+
+def _near(host: str) -> bool:
+    """Whether only this machine reaches the address. Raises BadInput for what is none."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        raise BadInput(f"--host {host!r}: give an address, such as 127.0.0.1 or 0.0.0.0.") from None
+
+
+def _hosts(host: str, allowed: list[str] | None) -> list[str]:
+    """The names under which it is reached: those that were given, and the address itself where it is one."""
+    address = ip_address(host)
+    own = [] if address.is_unspecified else [f"[{address}]" if address.version == 6 else str(address)]
+    return [*own, *(allowed or ())]
+
+
+def _chat_model(name: str, threads: int | None) -> ChatModel:
+    if name == SCRIPTED:
+        from toolwise.models.scripted_chat import ScriptedChat
+
+        return ScriptedChat(SCRIPTED)
+    raise BadInput(f"Only the model {SCRIPTED} can be served yet.")
+
+
+@contextmanager
+def _server_tools(
+    tools: str | None, options: list[str] | None, policy: Path | None, where: str
+) -> Iterator[ServerTools | None]:
+    """The tools that the server runs, behind a gate of their own; made before a model is loaded and threads start."""
+    if tools is None:
+        if policy or options:
+            raise BadInput("--policy and --option are for tools that the server runs: name them with --tools.")
+        yield None
+        return
+    from toolwise.gate.gate import Gate
+    from toolwise.gate.policy import DEFAULT, CedarPolicy
+    from toolwise.gate.state import open_state
+    from toolwise.models.toolbox import parse_options, toolbox
+    from toolwise.serve.server_tools import ServerTools
+
+    registry = toolbox(tool_names(tools), parse_options(options or ())).registry
+    rules = CedarPolicy.from_file(policy) if policy else CedarPolicy.from_text(DEFAULT)
+    if rules.problem:  # it would deny everything, and nobody would be told why
+        raise BadInput(f"--policy {str(policy)!r}: {rules.problem}.")
+    opened = open_state(where)
+    try:
+        with Gate(registry, rules, opened) as gate:
+            yield ServerTools(gate, registry)
+    finally:
+        opened.close()
