@@ -122,7 +122,7 @@ def test_identity_changes_with_data_programs_modes_and_ways(folder: Path) -> Non
         (None, r"^Apertium is not installed, or has no pair; run `apt install apertium apertium-eng-spa`\.$"),
         (["es"], r"from Spanish \(es\); run `apt install apertium apertium-eng-spa`\.$"),
         (["pt", "fr"], r"French \(fr\), Portuguese \(pt\); .* apertium-fr-es apertium-eng-spa apertium-es-pt`\.$"),
-        (["de"], r"no way from German \(de\) into English; use a model\.$"),
+        (["de"], r"no way from German \(de\) into English; use a model: ct2:FOLDER or hf:NAME as translator\.$"),
         (["en"], "leave English out"),
     ],
 )

@@ -146,7 +146,7 @@ def _made(source: str, options: Mapping[str, Option], model: ModelOf) -> tuple[l
         return tools, f"file {sha256(Path(source))[:16]}, options {fingerprint(dict(options))[:16]}"
     if source not in _MAKERS:
         near = get_close_matches(source, _MAKERS, n=1)
-        brought = f"the package brings {', '.join(_MAKERS)}, a file ends in .py, .json or .yaml."
+        brought = f"the package brings {', '.join(_MAKERS)}; a file ends in .py, .json or .yaml."
         hint = f"did you mean {near[0]}?" if near else brought
         raise BadInput(f"There is no tool {quote(source)}; {hint}")
     maker = _MAKERS[source]

@@ -125,7 +125,10 @@ def _check(wanted: Sequence[str], found: Mapping[str, object], pivots: Sequence[
     possible = routes(PACKAGES, pivots)
     none = [code for code in missing if code not in possible]
     if none:
-        raise ModelUnavailable(f"Apertium has no way from {', '.join(map(named, none))} into English; use a model.")
+        raise ModelUnavailable(
+            f"Apertium has no way from {', '.join(map(named, none))} into English; "
+            "use a model: ct2:FOLDER or hf:NAME as translator."
+        )
     ways = [possible[code] for code in missing or ["es"]]
     packages = dict.fromkeys(PACKAGES[pair] for way in ways for pair in steps(way))
     what = f"cannot translate from {', '.join(map(named, missing))}" if missing else "is not installed, or has no pair"
