@@ -65,6 +65,7 @@ class World:
 
     def file(self, name: str, content: str | bytes) -> Path:
         path = self.folder / name
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
 
@@ -391,6 +392,12 @@ REQUESTS: dict[str, tuple[Request, str]] = {
     "an unknown option": (lambda w, out: ["generate", "--modle", "x"], "No such option: --modle"),
     "no corpus": (lambda w, out: ["annotate", "--out", out], r"corpus.*toolwise annotate --help"),
     "a NUL in a path": (lambda w, out: ["report", "a\0b"], "null byte"),
+    "a run among its own texts": (
+        lambda w, out: [
+            *annotating(w, w.file("among/a.txt", "2 and 2 is 4").parent / "run", corpus=w.folder / "among")
+        ],
+        "among the texts that it is made of",
+    ),
     "an unknown tool": (lambda w, out: [*annotating(w, out), "--tools", "Calculater"], "Calculater"),
     "no tool": (lambda w, out: [*annotating(w, out), "--tools", ","], "at least one tool"),
     "an unknown preset": (lambda w, out: [*annotating(w, out), "--preset", "smal"], "use one of paper, small"),

@@ -246,7 +246,7 @@ def test_an_index_among_its_own_texts_is_refused_before_anything_is_written(tmp_
     folder = tmp_path / "texts"
     folder.mkdir()
     (folder / "a.txt").write_text("A herring.")
-    with pytest.raises(BadInput, match="among its own texts"):
+    with pytest.raises(BadInput, match="among the texts that it is made of"):
         build_index([folder], folder / out)
     assert [file.name for file in folder.iterdir()] == ["a.txt"]
 

@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
+from toolwise.core.errors import BadInput
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Document
 from toolwise.documents.hub import PREFIX, HubSource, hub_source
@@ -52,3 +53,10 @@ def read_sources(sources: Sequence[Source], limits: Limits = LIMITS) -> Iterator
     """The documents of all sources in their order; ids are unique over all of them. Raises BadInput."""
     found = chain.from_iterable([each.find(limits) for each in sources])
     return unique_documents(found, ", ".join(each.name for each in sources), limits)
+
+
+def refuse_among(sources: Sequence[Source], out: Path) -> None:
+    """Raises BadInput for a folder that would stand among the texts it is made of: they would be others next time."""
+    for each in sources:
+        if isinstance(each, LocalSource) and out.resolve().is_relative_to(each.path.resolve()):
+            raise BadInput(f"{str(out)!r} would stand among the texts that it is made of; choose a folder outside")

@@ -20,6 +20,7 @@ from typing import Any
 
 from toolwise.core.clock import SystemClock
 from toolwise.core.limits import LIMITS
+from toolwise.documents.sources import LocalSource, refuse_among
 from toolwise.gate.isolate import Runner, Runs
 from toolwise.gate.offline import offline_gate
 from toolwise.models.base import LanguageModel
@@ -80,6 +81,7 @@ def annotate(
         # Files and indexes may move: what `behind` says of them is what they are, and not where.
         "settings": settings.model_dump(mode="json", exclude={"sources", "options"}),
     }
+    refuse_among([LocalSource(corpus)], out)
     with Store.open(out, described) as store:
         if store.manifest is not None:
             return dict(store.manifest["report"])

@@ -21,7 +21,7 @@ from toolwise.core.errors import BadInput, Corrupt
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Document
 from toolwise.core.work_folder import SETTINGS, begin
-from toolwise.documents.sources import LocalSource, Source, read_sources, source
+from toolwise.documents.sources import read_sources, refuse_among, source
 from toolwise.tools.index import matrix
 from toolwise.tools.index.manifest import (
     COUNTS,
@@ -63,7 +63,6 @@ def build_index(
     named = list(dict.fromkeys(map(source, sources)))  # what is named twice is meant once
     if not named:
         raise BadInput("There is nothing to index: name a file, a folder, or a data set as hub:owner/name.")
-    _refuse_inside(folder, named)
     words = Words(wanted.language, limits)  # before anything is written
     described = {
         "format": FORMAT,
@@ -72,6 +71,7 @@ def build_index(
         "limits": {name: getattr(limits, name) for name in _SHAPING},
         "sources": [{"name": each.name, "digest": each.digest()} for each in named],
     }
+    refuse_among(named, folder)
     with closing(begin(folder, described, (PASSAGES, COUNTS, MATRIX), (MANIFEST,))):
         if (finished := _finished(folder)) is not None:
             return finished
@@ -79,13 +79,6 @@ def build_index(
         manifest = _join(folder, shards, wanted, tell)
         _clear_counts(folder)
         return manifest
-
-
-def _refuse_inside(folder: Path, sources: Sequence[Source]) -> None:
-    """What is written there would be among the texts of the next build, and change them."""
-    for each in sources:
-        if isinstance(each, LocalSource) and folder.resolve().is_relative_to(each.path.resolve()):
-            raise BadInput(f"The index {str(folder)!r} would stand among its own texts; choose a folder outside.")
 
 
 def _quiet(stage: str, done: int, total: int | None) -> None:
