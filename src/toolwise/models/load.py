@@ -77,12 +77,26 @@ def notation_of(source: Path | str) -> Notation:
 
     Raises ModelUnavailable.
     """
+    try:
+        return Notation(**_note(source).get("notation", {}))
+    except (TypeError, AttributeError) as error:
+        raise ModelUnavailable(f"{NOTE} of the model {str(source)!r} names no notation; restore that file.") from error
+
+
+def is_taught(name: str) -> bool:
+    """Whether a model was trained here on texts with calls in them. Raises ModelUnavailable."""
+    note = _note(resolve(name))
+    return "notation" in note and not note.get("plain", False)
+
+
+def _note(source: Path | str) -> dict[str, Any]:
     with readable(source) as options:
         file = cached_file(str(source), NOTE, _raise_exceptions_for_missing_entries=False, **options)
     try:
-        note = loads(Path(file).read_bytes()) if file else {}
-        return Notation(**note.get("notation", {}))
-    except (ToolwiseError, OSError, TypeError, AttributeError) as error:
+        note: dict[str, Any] = loads(Path(file).read_bytes()) if file else {}
+        note.items()
+        return note
+    except (ToolwiseError, OSError, AttributeError) as error:
         raise ModelUnavailable(f"{NOTE} of the model {str(source)!r} names no notation; restore that file.") from error
 
 

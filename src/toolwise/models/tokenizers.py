@@ -62,6 +62,12 @@ class HFTokenizer:
         return None if end is None or end in (self.wrapped.chat_template or "") else int(self.wrapped.eos_token_id)
 
     @property
+    def chat_template(self) -> str | None:
+        """The model's own, the one for tools where it has several."""
+        found = self.wrapped.chat_template
+        return found.get("tool_use", found.get("default")) if isinstance(found, dict) else found
+
+    @property
     def fingerprint(self) -> str:
         """Changes when the same text could become other ids."""
         fast = getattr(self.wrapped, "backend_tokenizer", None)

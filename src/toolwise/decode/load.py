@@ -1,0 +1,52 @@
+"""From a model's name to a chat model: its weights, how it writes calls, its masks, and a cache for all who ask it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from toolwise.core.errors import BadInput
+from toolwise.decode.local import ChatSettings, LocalChat
+from toolwise.models.hf import HFModel
+from toolwise.models.load import is_taught, load_model
+from toolwise.models.masks import Masks
+from toolwise.notation.chat.base import Dialect
+from toolwise.notation.chat.detect import DIALECTS, detect, named
+from toolwise.notation.chat.inline import INLINE
+
+
+def load_chat(
+    name: str,
+    *,
+    dialect: str = "",
+    strict: Literal["always", "asked", "never"] = "always",
+    threads: int | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+) -> LocalChat:
+    """A chat model by its pulled name, a local folder, or a hub id.
+
+    `dialect` is told from what the model was taught and from its chat template, where it is not named. Raises
+    ModelUnavailable, and BadInput for a model whose dialect nobody knows, or that cannot be masked.
+    """
+    spoken = named(dialect) if dialect else None
+    model = load_model(name, threads=threads, device=device, dtype=dtype)
+    template: str | None = getattr(model.tokenizer, "chat_template", None)
+    pool = model.pool()
+    return LocalChat(
+        model,
+        spoken or _told(model, name, template),
+        template=template,
+        masks=None if strict == "never" else Masks(model.tokenizer),
+        open_session=None if pool is None else pool.session,
+        settings=ChatSettings(strict=strict),
+    )
+
+
+def _told(model: HFModel, name: str, template: str | None) -> Dialect:
+    if is_taught(name):
+        return INLINE
+    found = detect(template, model.tokenizer.control_ids)
+    if found is None:
+        names = ", ".join(known.name for known in DIALECTS)
+        raise BadInput(f"How {name!r} writes calls cannot be told from its chat template; name its dialect: {names}.")
+    return found
