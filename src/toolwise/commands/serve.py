@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, timedelta
+from enum import StrEnum
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,6 +38,14 @@ app.add_typer(keys_app)
 SCRIPTED = "scripted"
 
 
+class Strict(StrEnum):
+    """Every tool's, those that a request calls strict, or none."""
+
+    ALWAYS = "always"
+    ASKED = "asked"
+    NEVER = "never"
+
+
 @app.callback(
     epilog=examples(
         "toolwise serve --model smollm2-135m --port 8000",
@@ -64,6 +73,12 @@ def serve(
         Path | None, typer.Option(help="What its tools may do, in Cedar. Default: looks; asks before it changes.")
     ] = None,
     state: StateOption = DEFAULT_STATE,
+    dialect: Annotated[
+        str, typer.Option(help="How the model writes calls; told from its chat template if left out.")
+    ] = "",
+    strict: Annotated[Strict, typer.Option(help="Whose arguments are held to their schema while they are written.")] = (
+        Strict.ALWAYS
+    ),
     places: Annotated[int, typer.Option(min=1, max=1_024, help="Replies made at one time.")] = LIMITS.replies,
     threads: ThreadsOption = None,
 ) -> None:
@@ -85,7 +100,11 @@ def serve(
     known = read_keys(keys, audience) if keys else None
     with bound(port, host) as socket, _server_tools(tools, option, policy, state) as equipped:
         served = api_app(
-            [_chat_model(model, threads)], keys=known, tools=equipped, hosts=_hosts(host, allow_host), places=places
+            [_chat_model(model, dialect, strict, threads)],
+            keys=known,
+            tools=equipped,
+            hosts=_hosts(host, allow_host),
+            places=places,
         )
         shown = f"[{host}]" if ":" in host else host
         say(f"{model}: http://{shown}:{socket.getsockname()[1]} (Ctrl-C ends it)")
@@ -131,12 +150,14 @@ def _hosts(host: str, allowed: list[str] | None) -> list[str]:
     return [*own, *(allowed or ())]
 
 
-def _chat_model(name: str, threads: int | None) -> ChatModel:
+def _chat_model(name: str, dialect: str, strict: Strict, threads: int | None) -> ChatModel:
     if name == SCRIPTED:
         from toolwise.models.scripted_chat import ScriptedChat
 
         return ScriptedChat(SCRIPTED)
-    raise BadInput(f"Only the model {SCRIPTED} can be served yet.")
+    from toolwise.decode.load import load_chat
+
+    return load_chat(name, dialect=dialect, strict=strict.value, threads=threads)
 
 
 @contextmanager
