@@ -101,22 +101,15 @@ class ApiServer:
     # What is served
 
     async def list_models(self, request: Request) -> Response:
+        """For all clients at once: each leaves what it does not know."""
         self.who(request, "models")
         listed = [self._described(name) for name in self.models]
         ends = {"first_id": listed[0]["id"], "last_id": listed[-1]["id"]} if listed else {}
-        return JSONResponse({"object": "list", "data": listed, "has_more": False} | ends)
+        return JSONResponse({"object": "list", "data": listed, "models": listed, "has_more": False} | ends)
 
     async def one_model(self, request: Request) -> Response:
         self.who(request, "models")
         return JSONResponse(self._described(self.model(request.path_params["model"]).name))
-
-    async def list_gemini_models(self, request: Request) -> Response:
-        self.who(request, "models")
-        return JSONResponse({"models": [_described_for_gemini(name) for name in self.models]})
-
-    async def one_gemini_model(self, request: Request) -> Response:
-        self.who(request, "models")
-        return JSONResponse(_described_for_gemini(self.model(request.path_params["model"]).name))
 
     async def health(self, request: Request) -> Response:
         return JSONResponse({"status": "ok", "models": list(self.models)})
@@ -126,10 +119,14 @@ class ApiServer:
         return Response(self.shop.metrics.text(), media_type="text/plain; version=0.0.4")
 
     def _described(self, name: str) -> dict[str, Any]:
-        """For the clients of OpenAI and of Anthropic at once: each leaves what it does not know."""
+        """As OpenAI, Anthropic and Google describe a model, in this order."""
         made = self._started.astimezone(UTC)
-        at = {"created": int(made.timestamp()), "created_at": made.strftime("%Y-%m-%dT%H:%M:%SZ")}
-        return {"id": name, "object": "model", "type": "model", "display_name": name, "owned_by": "toolwise"} | at
+        return {
+            **{"id": name, "object": "model", "created": int(made.timestamp()), "owned_by": "toolwise"},
+            **{"type": "model", "display_name": name, "created_at": made.strftime("%Y-%m-%dT%H:%M:%SZ")},
+            **{"name": f"models/{name}", "displayName": name},
+            "supportedGenerationMethods": ["generateContent", "streamGenerateContent"],
+        }
 
 
 def api_app(
@@ -155,8 +152,8 @@ def api_app(
     gets: tuple[tuple[str, Endpoint], ...] = (
         ("/v1/models", served.list_models),
         ("/v1/models/{model:path}", served.one_model),
-        ("/v1beta/models", served.list_gemini_models),
-        ("/v1beta/models/{model:path}", served.one_gemini_model),
+        ("/v1beta/models", served.list_models),
+        ("/v1beta/models/{model:path}", served.one_model),
         ("/health", served.health),
         ("/metrics", served.metrics),
     )
@@ -222,8 +219,3 @@ def _door(path: str) -> str:
     if path in ("/health", "/metrics", "/openapi.json", "/v1/models", "/v1beta/models"):
         return path.rpartition("/")[2]
     return api_of(path).name
-
-
-def _described_for_gemini(name: str) -> dict[str, Any]:
-    methods = ["generateContent", "streamGenerateContent"]
-    return {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
