@@ -60,6 +60,11 @@ def export(
         return
     lost = "".join(f", {count} dropped ({reason})" for reason, count in sorted(done.dropped.items()))
     say(f"{_count(done.passages, 'passage')} with {_count(done.calls, 'call')}{lost}: {done.out}")
+    if done.marked and to != "tokens":
+        say(
+            f"{_count(done.marked, 'passage')} of them with what many models take for a control token, such as "
+            "<|im_end|>: look at how your trainer reads it, or export tokens."
+        )
 
 
 def _count(number: int, thing: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +18,10 @@ from toolwise.teach.export.run import Run
 from toolwise.teach.export.tokens import Encoding
 from toolwise.teach.records import Augmented
 
+_MARK = re.compile(
+    r"<[|｜][^\s<>|｜]{1,40}[|｜]>|</?s>|\[/?(?:INST|TOOL_CALLS)\]|</?tool_call>|<(?:start|end)_of_turn>"
+)
+
 #: Writes a run to a path that is free; returns how many passages were dropped for which reason.
 Writer = Callable[[Run, Path], Mapping[str, int]]
 
@@ -31,12 +36,17 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written: `passages` and `calls` of C* were read, and of the passages `dropped` were left out."""
+    """What was written: `passages` and `calls` of C* were read, and of the passages `dropped` were left out.
+
+    `marked` passages spell what models use as control tokens, `<|im_end|>` or `[INST]`, in a text or in a result. Only
+    as tokens is that sure to stay text.
+    """
 
     format: str
     out: Path
     passages: int
     calls: int
+    marked: int
     dropped: Mapping[str, int]
 
 
@@ -54,7 +64,7 @@ def export(run: Run, to: str, out: Path, encoding: Encoding | None = None) -> Ex
             raise BadInput("The run kept no call, so there is nothing to export; toolwise report says why.")
         if sum(dropped.values()) == counts["passages"]:
             raise BadInput(f"No passage can be exported ({dict(dropped)}); annotate with this model's tokenizer.")
-    return Exported(to, out, counts["passages"], counts["calls"], dict(dropped))
+    return Exported(to, out, counts["passages"], counts["calls"], counts["marked"], dict(dropped))
 
 
 def check_format(to: str, out: Path) -> None:
@@ -84,4 +94,7 @@ def _counted(run: Run, counts: Counter[str]) -> Iterator[Augmented]:
     for row in run.rows:
         counts["passages"] += 1
         counts["calls"] += len(row.spans)
+        counts["marked"] += (
+            _MARK.search(row.text.replace("\\", "")) is not None
+        )  # escaped in a result, and not in messages
         yield row
