@@ -81,6 +81,7 @@ def test_what_stands_in_a_text_cannot_command_the_terminal(tmp_path: Path, toolw
         (("search", "{}/out", "x" * 5_000), "limit", "at most 1000 characters", 1),
         (("search", "{}/out", "sea", "--top-k", 10**9), "limit", "first 10000 passages", 1),
         (("search", "{}/out", "sea", "--page", 10**9), "limit", "first 10000 passages", 1),
+        (("search", "{}/out", "?!"), "bad_input", "no word in the query", 2),
         (("search", "{}/out", "sea", "--page", 0), "bad_input", "page", 2),
         (("build", "{}/nowhere", "--out", "{}/new"), "bad_input", "no file or folder", 2),
         (("build", "{}/texts.jsonl", "--out", "{}/out", "--words", 9), "settings_differ", "settings.words", 2),

@@ -10,6 +10,7 @@ import typer
 
 from toolwise.commands.common import JsonOption, examples, print_json, say, table
 from toolwise.console import progress_bar, stages
+from toolwise.core.errors import BadInput
 
 if TYPE_CHECKING:
     from toolwise.tools.index import Index
@@ -53,7 +54,8 @@ def build(
 
     with progress_bar() as bar:
         made = build_index(sources, out, IndexSettings(language, words), stages(bar))
-    say(f"{made.passages:,} passages of {made.documents:,} documents, {made.size / 1e6:,.1f} MB. Search them with:")
+    size = max(1, round(made.size / 1e3))
+    say(f"{made.passages:,} passages of {made.documents:,} documents, {size:,} kB. Search them with:")
     say(f"toolwise index search {out} 'some words'")
 
 
@@ -75,12 +77,15 @@ def search(
     from toolwise.tools.index.words import Words
 
     index = _opened(where)
+    words = Words(index.language)
     hits, weights = index.search(query, top_k, offset=(page - 1) * top_k), index.weights(query)
+    if not words.terms(query):
+        raise BadInput("There is no word in the query: write what to search for.")
     if as_json:
         print_json([asdict(hit) for hit in hits])
     for hit in hits if not as_json else ():
         say(f"{hit.score:.2f}  {hit.title or hit.id}" + "".join(f"  {said}" for said in (hit.date, hit.url) if said))
-        say(f"      {snippet(hit.text, weights, 32, Words(index.language))}")
+        say(f"      {snippet(hit.text, weights, 32, words)}")
     if not hits:
         if not as_json:
             say("Nothing was found." if page == 1 else f"There is no page {page}.")
