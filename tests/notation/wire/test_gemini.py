@@ -1,0 +1,408 @@
+"""Google's Gemini API: what was written is read, whole and in any pieces, and what cannot be carried is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.genai import types
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwise.core import jsonio
+from toolwise.core.chat import (
+    ChatCall,
+    ChatReply,
+    ChatRequest,
+    Message,
+    OutputSchema,
+    Role,
+    StopReason,
+    ToolChoice,
+    ToolSpec,
+    gathered,
+    pieces,
+)
+from toolwise.core.errors import BadInput
+from toolwise.notation.wire import gemini as wire
+from toolwise.notation.wire.sse import encode
+from wire_talk import IDENT, NAMES, OBJECTS, TEXTS, calls, cut_pieces, cuts, read, replies, told, written
+
+EXAMPLES = Path(__file__).parent / "examples" / "gemini"
+ASKED = ChatRequest((Message(Role.USER, "Hello"),))
+DECLARED = [{"functionDeclarations": [{"name": name} for name in "fg"]}]
+
+
+def user(*parts: Any) -> dict[str, Any]:
+    return {"role": "user", "parts": [{"text": part} if isinstance(part, str) else part for part in parts]}
+
+
+def model(*parts: Any) -> dict[str, Any]:
+    return user(*parts) | {"role": "model"}
+
+
+def asks(name: str, id: str | None = None, **arguments: Any) -> dict[str, Any]:
+    return {"functionCall": {"name": name, "args": arguments} | ({} if id is None else {"id": id})}
+
+
+def result(name: str, response: Any = None, id: str | None = None) -> dict[str, Any]:
+    told = {"name": name, "response": {"output": "done"} if response is None else response}
+    return {"functionResponse": told | ({} if id is None else {"id": id})}
+
+
+def body(*contents: Any, **fields: Any) -> dict[str, Any]:
+    return {"contents": list(contents or [user("Hello")]), **fields}
+
+
+# --- round trips -------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def conversations(draw: st.DrawFn) -> tuple[Message, ...]:
+    """Whatever the API can carry: a system prompt, and turns that are all answered."""
+    messages = [Message(Role.SYSTEM, draw(TEXTS.filter(bool)))] if draw(st.booleans()) else []
+    messages.append(Message(Role.USER, draw(TEXTS)))
+    for _ in range(draw(st.integers(0, 2))):
+        made = draw(calls())
+        messages.append(Message(Role.ASSISTANT, draw(TEXTS if made else TEXTS.filter(bool)), made))
+        for call in made:
+            failed = draw(st.booleans())
+            words = f"Error (tool_failed): {draw(TEXTS)}" if failed else draw(TEXTS)
+            messages.append(Message(Role.TOOL, words, call_id=call.id, is_error=failed))
+        if not made or draw(st.booleans()):
+            messages.append(Message(Role.USER, draw(TEXTS)))
+    return tuple(messages)
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> ChatRequest:
+    names = draw(st.lists(NAMES, max_size=3, unique=True))
+    schemas = OBJECTS.map(lambda more: {**more, "type": "object", "properties": {}})
+    choices = [ToolChoice(), *([ToolChoice("none"), ToolChoice("required")] if names else [])]
+    choice = draw(
+        st.sampled_from([*choices, *(ToolChoice("required", tuple(names[:some])) for some in (1, 2) if names)])
+    )
+    strict = choice.forced or (choice.mode == "auto" and draw(st.booleans()))
+    tools = tuple(ToolSpec(name, draw(TEXTS), draw(schemas), strict) for name in names)
+    return ChatRequest(
+        draw(conversations()),
+        tools=tools,
+        choice=choice,
+        output=draw(st.none() | st.just(OutputSchema()) | OBJECTS.filter(bool).map(OutputSchema)),
+        max_tokens=draw(st.none() | st.integers(1, 10**6)),
+        temperature=draw(st.none() | st.floats(0, 2)),
+        top_p=draw(st.none() | st.floats(0, 1)),
+        seed=draw(st.none() | st.integers(0, 2**31 - 1)),
+        stop=tuple(draw(st.lists(TEXTS.filter(bool), max_size=4))),
+    )
+
+
+@given(requests())
+def test_a_request_that_was_written_is_read_as_it_was_and_fits_the_official_types(request: ChatRequest) -> None:
+    sent = jsonio.loads(jsonio.compact(wire.write_request(request)))
+    assert wire.read_request(sent) == request
+    for content in [*sent["contents"], *([sent["systemInstruction"]] if "systemInstruction" in sent else [])]:
+        types.Content.model_validate(content)
+    for tool in sent.get("tools", ()):
+        types.Tool.model_validate(tool)
+    types.ToolConfig.model_validate(sent.get("toolConfig", {}))
+    types.GenerationConfig.model_validate(sent.get("generationConfig", {}))
+
+
+@given(replies())
+@pytest.mark.case("A20")
+def test_a_reply_that_was_written_is_read_as_it_was_and_fits_the_official_type(reply: ChatReply) -> None:
+    sent = jsonio.loads(jsonio.compact(wire.write_reply(reply, ASKED, IDENT)))
+    assert wire.read_reply(sent) == reply
+    response = types.GenerateContentResponse.model_validate(sent)
+    assert [call.args for call in response.function_calls or ()] == [
+        jsonio.loads(call.arguments) for call in reply.calls
+    ]
+
+
+@given(st.data())
+def test_any_chunking_of_a_stream_gives_the_same_as_no_streaming(data: st.DataObject) -> None:
+    reply = data.draw(replies())
+    events = written(wire.writer(ASKED, IDENT), data.draw(cut_pieces(reply)))
+    sent = b"".join(map(encode, events))
+    assert gathered(read(wire.reader(), data.draw(cuts(sent)))) == reply
+    assert gathered(read(wire.reader(), [sent])) == wire.read_reply(wire.write_reply(reply, ASKED, IDENT))
+    for event in events:
+        types.GenerateContentResponse.model_validate(jsonio.loads(event.data))
+
+
+@given(st.data())
+def test_the_same_stream_as_one_json_array(data: st.DataObject) -> None:
+    reply = data.draw(replies())
+    writer, array = wire.writer(ASKED, IDENT), wire.JsonArray()
+    sent = b"".join(array.push(writer.push(delta)) for delta in data.draw(cut_pieces(reply))) + array.end()
+    reader = wire.reader()
+    found = [delta for event in told(jsonio.loads(sent)) for delta in reader.push(event)]
+    assert gathered([*found, *reader.flush()]) == reply
+
+
+def test_a_stream_of_nothing_is_an_empty_array() -> None:
+    assert wire.JsonArray().push([]) + wire.JsonArray().end() == b"[]"
+
+
+@pytest.mark.case("A12")
+def test_an_integer_beyond_a_double_is_exact_in_requests_replies_and_streams() -> None:
+    call = ChatCall("a", "f", '{"n":9007199254740993,"m":123456789012345678901234567890}')
+    reply = ChatReply("", (call,), StopReason.CALLS)
+    assert wire.read_reply(jsonio.loads(jsonio.compact(wire.write_reply(reply, ASKED, IDENT)))) == reply
+    assert gathered(read(wire.reader(), map(encode, written(wire.writer(ASKED, IDENT), pieces(reply))))) == reply
+    history = (Message(Role.USER, "x"), reply.message, Message(Role.TOOL, "1", call_id="a"))
+    assert wire.read_request(wire.write_request(replace(ASKED, messages=history))).messages == history
+
+
+# --- reading requests --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.json")), ids=lambda file: file.stem)
+def test_the_recorded_examples_are_read_as_they_say(file: Path) -> None:
+    example = jsonio.loads(file.read_text(encoding="utf-8"))
+    if "request" in example:
+        said = wire.read_request(example["request"])
+        assert [
+            (m.role.value, m.text, [c.arguments for c in m.calls], m.call_id, m.is_error) for m in said.messages
+        ] == [tuple(message) for message in example["messages"]]
+        assert [tool.parameters for tool in said.tools] == example["parameters"]
+    else:
+        whole, reader = example.get("reply"), wire.reader()
+        deltas = [delta for event in told(example.get("events", ())) for delta in reader.push(event)]
+        reply = wire.read_reply(whole) if whole else gathered([*deltas, *reader.flush()])
+        found = [[call.name, call.arguments, call.complete] for call in reply.calls]
+        usage = [reply.usage.prompt, reply.usage.completion, reply.usage.cached]
+        assert [reply.text, found, reply.stop.value, usage] == example["means"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "place"),
+    [
+        ({"contents": []}, "contents"),
+        ({"contents": [{"role": "user", "parts": []}]}, "contents"),
+        ({"contents": "Hello"}, "contents"),
+        (
+            {"contents": [user({"inlineData": {"mimeType": "image/png", "data": ""}})]},
+            "contents[0].parts[0].inlineData",
+        ),
+        ({"contents": [user({"file_data": {"fileUri": "x"}})]}, "contents[0].parts[0].fileData"),
+        ({"contents": [user("a", {"executableCode": {}})]}, "contents[0].parts[1].executableCode"),
+        ({"contents": [user("a"), model("an answer that goes")]}, "contents[1].role"),
+        ({"contents": [user("a") | {"role": "system"}]}, "contents[0].role"),
+        ({"cachedContent": "c"}, "cachedContent"),
+        ({"tools": [{"googleSearch": {}}]}, "tools[0].googleSearch"),
+        ({"tools": [{"code_execution": {}}]}, "tools[0].codeExecution"),
+        ({"tools": [{"functionDeclarations": [{"name": "f"}, {"name": "f"}]}]}, "tools.functionDeclarations[1]"),
+        (
+            {"tools": [{"functionDeclarations": [{"name": "f", "parameters": {"type": "STRING"}}]}]},
+            "tools[0].functionDeclarations[0].parameters.type",
+        ),
+        ({"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}, "toolConfig.functionCallingConfig.mode"),
+        ({"toolConfig": {"functionCallingConfig": {"mode": "SOME"}}}, "toolConfig.functionCallingConfig.mode"),
+        (
+            {
+                "tools": DECLARED,
+                "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["h"]}},
+            },
+            "toolConfig.functionCallingConfig.allowedFunctionNames",
+        ),
+        ({"generationConfig": {"candidateCount": 2}}, "generationConfig.candidateCount"),
+        ({"generationConfig": {"topK": 40}}, "generationConfig.topK"),
+        ({"generationConfig": {"temperature": 3}}, "generationConfig.temperature"),
+        ({"generationConfig": {"responseModalities": ["AUDIO"]}}, "generationConfig.responseModalities[0]"),
+        ({"generationConfig": {"responseMimeType": "text/x.enum"}}, "generationConfig.responseMimeType"),
+        ({"generationConfig": {"maxOutputTokens": 1, "max_output_tokens": 2}}, "generationConfig.maxOutputTokens"),
+    ],
+)
+def test_what_is_not_carried_is_refused_by_its_place(fields: dict[str, Any], place: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        wire.read_request(body() | fields)
+    assert refused.value.field == place
+
+
+def test_both_spellings_of_a_field_are_read() -> None:
+    calling = {"mode": "any", "allowedFunctionNames": ["f"]}
+    one = body(
+        systemInstruction={"parts": [{"text": "Be brief."}]},
+        tools=DECLARED,
+        toolConfig={"functionCallingConfig": calling},
+        generationConfig={"maxOutputTokens": 5, "topP": 0.5, "stopSequences": ["x"], "candidateCount": 1},
+        safetySettings=[],
+    )
+    other = body(
+        system_instruction={"parts": [{"text": "Be brief."}]},
+        tools=[{"function_declarations": DECLARED[0]["functionDeclarations"]}],
+        tool_config={"function_calling_config": {"mode": "any", "allowed_function_names": ["f"]}},
+        generation_config={"max_output_tokens": 5, "top_p": 0.5, "stop_sequences": ["x"], "candidate_count": 1},
+        safety_settings=[],
+    )
+    assert wire.read_request(one) == wire.read_request(other)
+    assert wire.read_request(one).choice == ToolChoice("required", ("f",))
+
+
+@pytest.mark.parametrize(
+    ("calling", "choice", "strict"),
+    [
+        (None, ToolChoice("auto"), False),
+        ({}, ToolChoice("auto"), False),
+        ({"mode": "MODE_UNSPECIFIED"}, ToolChoice("auto"), False),
+        ({"mode": "NONE"}, ToolChoice("none"), False),
+        ({"mode": "ANY"}, ToolChoice("required"), True),
+        ({"mode": "ANY", "allowedFunctionNames": ["f", "g"]}, ToolChoice("required", ("f", "g")), True),
+        ({"mode": "VALIDATED"}, ToolChoice("auto"), True),
+        ({"mode": "VALIDATED", "allowedFunctionNames": ["g"]}, ToolChoice("auto", ("g",)), True),
+    ],
+)
+@pytest.mark.case("R29")
+def test_every_form_of_the_choice_is_read(calling: Any, choice: ToolChoice, strict: bool) -> None:
+    request = wire.read_request(body(tools=DECLARED, toolConfig={"functionCallingConfig": calling}))
+    assert (request.choice, request.tools[0].strict) == (choice, strict)
+
+
+@pytest.mark.parametrize(
+    ("config", "output"),
+    [
+        ({}, None),
+        ({"responseMimeType": "text/plain"}, None),
+        ({"responseMimeType": "application/json"}, OutputSchema()),
+        ({"responseJsonSchema": {"type": "object"}}, OutputSchema({"type": "object"})),
+        ({"response_schema": {"type": "OBJECT"}}, OutputSchema({"type": "object"})),
+    ],
+)
+def test_a_schema_for_the_answer_is_read_in_both_its_forms(config: Any, output: Any) -> None:
+    assert wire.read_request(body(generationConfig=config)).output == output
+
+
+def test_calls_without_ids_are_answered_by_name_and_order() -> None:
+    turn = model(asks("f", n=1), asks("g"), asks("f", n=2))
+    answers = user(result("f", {"output": "1"}), result("f", {"output": "2"}), result("g", {"output": "3"}))
+    messages = wire.read_request(body(user("go"), turn, answers)).messages
+    assert [message.text for message in messages[2:]] == ["1", "3", "2"]
+    assert [message.call_id for message in messages[2:]] == [call.id for call in messages[1].calls]
+    assert len({call.id for call in messages[1].calls}) == 3
+
+
+@pytest.mark.case("R19")
+def test_results_with_ids_are_read_in_the_order_of_the_calls() -> None:
+    answers = user(result("f", {"output": "2"}, "b"), result("f", {"output": "1"}, "a"), "Go on.")
+    messages = wire.read_request(body(user("go"), model(asks("f", "a"), asks("f", "b")), answers)).messages
+    assert [message.text for message in messages[2:]] == ["1", "2", "Go on."]
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        [user("go"), model(asks("f"), asks("g")), user(result("f"))],
+        [user("go"), model(asks("f"))],
+        [user("go"), model(asks("f")), user("never mind")],
+        [user("go"), model(asks("f")), user(result("f"), result("f"))],
+        [user("go"), model(asks("f", "a")), user(result("f", id="a"), result("f", id="a"))],
+        [user("go"), model(asks("f")), user(result("g"))],
+        [user("go"), model(asks("f", "a")), user(result("f", id="b"))],
+        [user("go"), user(result("f"))],
+        [user("go"), model(asks("f", "a"), asks("f", "a")), user(result("f", id="a"))],
+    ],
+    ids=[
+        "one missing",
+        "all missing",
+        "passed over",
+        "twice",
+        "id twice",
+        "unknown",
+        "unknown id",
+        "no call",
+        "one id",
+    ],
+)
+@pytest.mark.case("R19")
+@pytest.mark.case("R20")
+def test_every_call_has_one_result_in_the_next_content(contents: list[Any]) -> None:
+    with pytest.raises(BadInput):
+        wire.read_request(body(*contents))
+
+
+def test_an_id_that_was_made_up_makes_way_for_one_that_was_given() -> None:
+    turn = model(asks("f"), asks("f", "call_0"))
+    messages = wire.read_request(body(user("go"), turn, user(result("f", id="call_0"), result("f")))).messages
+    assert len({call.id for call in messages[1].calls}) == 2
+
+
+def test_a_turn_that_was_streamed_may_come_in_several_contents_with_its_thoughts() -> None:
+    thought = {"text": "hm", "thought": True}
+    contents = [user("go"), model(thought), model("I "), model("look."), model(asks("f")), user(result("f"))]
+    messages = wire.read_request(body(*contents)).messages
+    assert [message.text for message in messages] == ["go", "I look.", "done"]
+    assert [call.name for call in messages[1].calls] == ["f"]
+
+
+@pytest.mark.parametrize(
+    ("response", "text", "failed"),
+    [
+        ({"output": "warm"}, "warm", False),
+        ({"result": 5}, "5", False),
+        ({"result": {"b": 1, "a": [2]}}, '{"b":1,"a":[2]}', False),
+        ({"town": "Bergen", "degrees": 11}, '{"town":"Bergen","degrees":11}', False),
+        ({"error": "no such town"}, "no such town", True),
+        ({"error": {"code": 5}}, '{"code":5}', True),
+        ({"error": "x", "hint": "y"}, '{"error":"x","hint":"y"}', True),
+        ({"error": None, "output": 1}, '{"error":null,"output":1}', False),
+        ({}, "{}", False),
+    ],
+)
+@pytest.mark.case("R36")
+def test_a_result_is_read_from_the_keys_that_clients_put_it_under(response: Any, text: str, failed: bool) -> None:
+    message = wire.read_request(body(user("go"), model(asks("f")), user(result("f", response)))).messages[-1]
+    assert (message.text, message.is_error) == (text, failed)
+
+
+@pytest.mark.case("R36")
+def test_a_failure_is_sent_under_its_own_key_and_told_in_the_text() -> None:
+    request = wire.read_request(body(user("go"), model(asks("f", "a")), user(result("f", {"error": "none"}, "a"))))
+    sent = wire.write_request(request)["contents"][-1]["parts"][0]["functionResponse"]
+    assert sent == {"id": "a", "name": "f", "response": {"error": "Error (tool_failed): none"}}
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.case("R11")
+@pytest.mark.case("R9")
+@pytest.mark.parametrize("arguments", ["", "  ", "null", "{}"])
+def test_no_arguments_are_an_empty_object(arguments: str) -> None:
+    call = ChatCall("a", "f", arguments)
+    sent = wire.write_reply(ChatReply("", (call,), StopReason.CALLS), ASKED, IDENT)
+    assert sent["candidates"][0]["content"]["parts"][0]["functionCall"]["args"] == {}
+
+
+@pytest.mark.parametrize(
+    "call",
+    [ChatCall("a", "f", '{"a": 1', complete=False), ChatCall("a", "f", "[1]"), ChatCall("a", "", "<tool_call> f")],
+    ids=["cut off", "no object", "no call"],
+)
+def test_what_is_no_call_is_shown_as_text_whole_and_streamed(call: ChatCall) -> None:
+    reply = ChatReply("Well. ", (call,), StopReason.CALLS)
+    sent = wire.write_reply(reply, ASKED, IDENT)["candidates"][0]
+    assert sent["finishReason"] == "MALFORMED_FUNCTION_CALL"
+    assert all("functionCall" not in part for part in sent["content"]["parts"])
+    streamed = gathered(read(wire.reader(), map(encode, written(wire.writer(ASKED, IDENT), pieces(reply)))))
+    assert call.arguments in streamed.text
+    assert streamed.text == "".join(part["text"] for part in sent["content"]["parts"])
+
+
+def test_a_history_with_what_is_no_call_says_it_and_what_was_told_of_it_as_texts() -> None:
+    bad, good = ChatCall("a", "f", "(1"), ChatCall("b", "f", "{}")
+    failure = Message(Role.TOOL, "Error (malformed_call): not JSON", call_id="a", is_error=True)
+    history = (Message(Role.USER, "x"), Message(Role.ASSISTANT, "", (bad, good)), failure)
+    sent = wire.write_request(replace(ASKED, messages=(*history, Message(Role.TOOL, "1", call_id="b"))))
+    assert sent["contents"][1]["parts"][0] == {"text": "f (1"}
+    wire.read_request(sent)
+
+
+def test_of_a_free_choice_among_several_only_these_are_sent() -> None:
+    tools = tuple(ToolSpec(name, "", {"type": "object"}) for name in "abc")
+    sent = wire.write_request(replace(ASKED, tools=tools, choice=ToolChoice("auto", ("a", "c"))))
+    assert [tool["name"] for tool in sent["tools"][0]["functionDeclarations"]] == ["a", "c"]
+    assert "toolConfig" not in sent
