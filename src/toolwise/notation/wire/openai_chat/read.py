@@ -7,9 +7,10 @@ could count on: metadata, who the user is, where the request is cached, how hard
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, cast
 
 from toolwise.core.chat import ChatCall, ChatRequest, Message, OutputSchema, Role, ToolChoice, ToolSpec
+from toolwise.core.jsonio import quote
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.notation.wire.fields import (
     Field,
@@ -77,7 +78,7 @@ def read_content(content: Field, *kinds: str) -> str:
     for part in content.items():
         kind = part["type"].text()
         if kind not in kinds:
-            raise part["type"].refused(f"send text; parts of this kind are not supported here: {kind[:40]}")
+            raise part["type"].refused(f"send text; {quote(kind)} is not supported here")
         part.check_keys({"type", "text", "refusal"}, {"annotations", "logprobs", "prompt_cache_breakpoint"})
         texts.append(part["refusal" if kind == "refusal" else "text"].text())
     return "".join(texts)
@@ -144,12 +145,7 @@ def _choice(choice: Field, tools: tuple[ToolSpec, ...]) -> ToolChoice:
     if choice.absent:
         return ToolChoice()
     if isinstance(choice.value, str):
-        match choice.one_of("auto", "none", "required"):
-            case "auto":
-                return ToolChoice("auto")
-            case "none":
-                return ToolChoice("none")
-        return check_choice(ToolChoice("required"), tools, choice)
+        return check_choice(ToolChoice(read_mode(choice)), tools, choice)
     if choice["type"].one_of("function", "allowed_tools") == "function":
         choice.check_keys({"type", "function"})
         return check_choice(ToolChoice("required", (_named(choice),)), tools, choice["function"]["name"])
@@ -159,9 +155,11 @@ def _choice(choice: Field, tools: tuple[ToolSpec, ...]) -> ToolChoice:
     names = tuple(_named(item) for item in allowed["tools"].items())
     if not names:
         raise allowed["tools"].refused('name one tool at least, or send "none"')
-    if allowed["mode"].one_of("auto", "required") == "auto":
-        return check_choice(ToolChoice("auto", names), tools, allowed["tools"])
-    return check_choice(ToolChoice("required", names), tools, allowed["tools"])
+    return check_choice(ToolChoice(read_mode(allowed["mode"]), names), tools, allowed["tools"])
+
+
+def read_mode(mode: Field) -> Literal["auto", "none", "required"]:
+    return cast('Literal["auto", "none", "required"]', mode.one_of("auto", "none", "required"))
 
 
 def _named(item: Field) -> str:
