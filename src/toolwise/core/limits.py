@@ -158,11 +158,13 @@ class Limits:
 
     # Strict decoding
     grammar_bytes: int = 1024 * 1024  # of one grammar; sixty large tools take 100 KB
-    grammar_symbols: int = 100_000  # of its rules once schemas are written out; a tool of BFCL takes some hundred
+    grammar_symbols: int = 50_000  # of its rules once schemas are written out; a tool of BFCL takes some hundred
     grammar_fuel: int = 1_000_000  # of the engine for one grammar; some 20 ms
     grammar_tries: int = 256  # places of one schema tried one by one where the whole is refused; a millisecond each
+    joined_patterns: int = 8  # that one value must fit all together; the engine takes seconds for twenty
     grammars: int = 64  # compiled ones that are kept; a server meets few sets of tools, each takes a few MB
     mask_fuel: int = 200_000  # of the engine for one mask; some 15 ms
+    mask_items: int = 20_000  # ways that one place of a grammar may go on; an optional property is two
 
     # Decoding
     sampled_tokens: int = 256  # of one proposed call; every sample of every position may become as long

@@ -100,7 +100,10 @@ class Masks:
         if len(lark.encode()) > self._limits.grammar_bytes:
             return None, f"over {self._limits.grammar_bytes} bytes"
         made = self._package.LLMatcher(self._vocabulary, lark, log_level=0, limits=parser_limits(self._limits))
-        return made, _first(made.get_error()) if made.is_error() else ""
+        probe = made.deep_copy()  # some bounds are only met at the first mask
+        probe.consume_tokens(probe.compute_ff_tokens())
+        probe.compute_bitmask()
+        return made, _first(probe.get_error()) if probe.is_error() else ""
 
 
 class Matcher:

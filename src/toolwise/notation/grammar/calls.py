@@ -14,7 +14,7 @@ from toolwise.core.chat import ToolSpec
 from toolwise.core.errors import BadInput
 from toolwise.core.jsonio import quote
 from toolwise.core.limits import LIMITS, Limits
-from toolwise.notation.chat.base import Layout
+from toolwise.notation.chat.layout import Layout
 from toolwise.notation.grammar.engine import refusal
 from toolwise.notation.grammar.grammar import ANY_OBJECT, Grammar, Parts, joined, quoted
 from toolwise.notation.grammar.schema import masked

@@ -28,6 +28,8 @@ def parser_limits(limits: Limits = LIMITS) -> Any:
         max_grammar_size=limits.grammar_symbols,
         initial_lexer_fuel=limits.grammar_fuel,
         step_lexer_fuel=limits.mask_fuel,
+        max_items_in_row=limits.mask_items,
+        step_max_items=10 * limits.mask_items,
         verbose_errors=False,
     )
 

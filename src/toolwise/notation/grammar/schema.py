@@ -110,6 +110,8 @@ class _Reader:
         self._limits = limits
         self._tries = 0
         self._size = 0
+        self._sizes: dict[str, int] = {}
+        self._joined = 0  # patterns that the value in hand must fit all together
         dialect = root.get("$schema") if isinstance(root, dict) else None
         self._old = isinstance(dialect, str) and bool(_REF_ALONE.fullmatch(dialect))
         self._names: dict[tuple[str, bool], str] = {}
@@ -123,25 +125,33 @@ class _Reader:
         whole = found if isinstance(found, dict) else {"anyOf": [found]}
         return {"$defs": self._definitions, **whole} if self._definitions else whole
 
+    def _grow(self, parts: int) -> None:
+        self._size += parts
+        if self._size > self._limits.schema_parts:
+            raise BadInput(f"schema: use at most {self._limits.schema_parts} parts, every $ref written out")
+
     def _lost(self, pointer: str, keyword: str) -> None:
         self.downgrades.append(Downgrade(self._tool, pointer, keyword))
 
     def _place(self, node: Any, pointer: str, closing: bool) -> Any:
         """One schema of the tree; `closing` says that only it speaks of its value, so that it may be closed."""
-        self._size += 1
-        if self._size > self._limits.schema_parts:
-            raise BadInput(f"schema: use at most {self._limits.schema_parts} parts")
+        self._grow(1)
         if node is False:
             return node
+        outside, self._joined = self._joined, 0 if closing else self._joined
         found = self._words(node, pointer, closing) if isinstance(node, dict) else {}
         if closing:
             self._close(node, found, pointer)
-        self._bound_numbers(found)
         if _open(found):
             self._lost(pointer, "additionalProperties")
+        if found or not closing:
+            self._bound_numbers(found)
         if closing:
             self._fill(found)
-        return self._tried(found, pointer) if self._refusal is not None else found
+            self._joined = outside
+        elif _unbounded(found):
+            self._lost(pointer, "items")
+        return self._tried(found, pointer, closing) if self._refusal is not None else found
 
     def _words(self, node: Schema, pointer: str, closing: bool) -> Schema:
         found: Schema = {}
@@ -162,18 +172,22 @@ class _Reader:
                     found[word] = self._place(value, here, closing=True)
                 case "prefixItems" if isinstance(value, list):
                     found[word] = self._places(value, here, closing=True)
-                case "allOf" | "anyOf" if isinstance(value, list):
-                    inside = alone and (word == "anyOf" or len(value) == 1)
-                    _also(found, word, self._places(value, here, inside))
+                case "allOf" if isinstance(value, list):
+                    _also(found, word, self._places(value, here, alone and len(value) == 1))
+                case "anyOf" if isinstance(value, list):
+                    _also(found, word, self._branches(value, here, alone))
                 case "oneOf" if isinstance(value, list):
                     if not exclusive(value, self._target):
                         self._lost(pointer, "oneOf")
-                    _also(found, "anyOf", self._places(value, here, alone))
+                    _also(found, "anyOf", self._branches(value, here, alone))
+                case "pattern" | "format" if self._joined >= self._limits.joined_patterns:
+                    self._lost(pointer, word)
                 case "format":
                     self._format(node, value, found, pointer)
                 case "uniqueItems" if value is True:
                     self._lost(pointer, word)
                 case _ if word in _COPIED:
+                    self._joined += word == "pattern"
                     found[word] = value
                 case _ if word in _UNMASKED:
                     self._lost(pointer, word)
@@ -183,6 +197,16 @@ class _Reader:
 
     def _places(self, nodes: list[Any], pointer: str, closing: bool) -> list[Any]:
         return [self._place(node, f"{pointer}/{i}", closing) for i, node in enumerate(nodes)]
+
+    def _branches(self, nodes: list[Any], pointer: str, closing: bool) -> list[Any]:
+        """Places of which one counts: so do its patterns."""
+        before, most, found = self._joined, self._joined, []
+        for i, node in enumerate(nodes):
+            self._joined = before
+            found.append(self._place(node, f"{pointer}/{i}", closing))
+            most = max(most, self._joined)
+        self._joined = most
+        return found
 
     def _target(self, node: Any) -> Any:
         """What a branch says, a `$ref` on its own followed."""
@@ -204,10 +228,14 @@ class _Reader:
             name = self._names[key] = f"d{len(self._names)}"
             self._definitions[name] = {}
             self._reading.add(name)
+            before = self._size
             self._definitions[name] = self._place(target, reference[1:], key[1])
+            self._sizes[name] = self._size - before
             self._reading.remove(name)
         elif name in self._reading:
             self._cyclic.add(name)
+        elif constrained:  # the engine writes it out once more, to join it with what stands beside
+            self._grow(self._sizes[name])
         if constrained and name in self._cyclic:  # the engine cannot join what leads back to itself with anything
             self._lost(pointer, "$ref")
             return {}
@@ -253,42 +281,49 @@ class _Reader:
         return dict(this)
 
     def _bound_numbers(self, found: Schema) -> None:
-        kinds = found.get("type")
+        kinds = found.get("type", "number")
         kinds = kinds if isinstance(kinds, list) else [kinds]
-        if not {"integer", "number"} & set(kinds) or {"enum", "const"} & set(found):
+        told = {"enum", "const", *_IN_PLACE} & set(found) and "type" not in found
+        if told or not {"integer", "number"} & set(kinds) or {"enum", "const"} & set(found):
+            return
+        own = [found[word] for word in (*_LOWER, *_UPPER) if word in found]
+        if any(abs(bound) > _DIGITS for bound in own):
             return
         if not any(word in found for word in _LOWER):
-            found["minimum"] = min(-_DIGITS, *(found[word] for word in _UPPER if word in found), 0)
+            found["minimum"] = -_DIGITS
         if not any(word in found for word in _UPPER):
-            found["maximum"] = max(_DIGITS, *(found[word] for word in _LOWER if word in found), 0)
+            found["maximum"] = _DIGITS
 
     def _format(self, node: Schema, value: Any, found: Schema, pointer: str) -> None:
         kinds = node.get("type", "string")
         if "string" not in (kinds if isinstance(kinds, list) else [kinds]):
             return
         if value in _FORMATS:
+            self._joined += 1
             found["format"] = value
         elif value in _OTHER_FORMATS:
             self._lost(pointer, "format")
 
     # What the engine refuses
 
-    def _tried(self, found: Schema, pointer: str) -> Any:
+    def _tried(self, found: Schema, pointer: str, closing: bool) -> Schema:
+        """What of a place the engine takes: all, all but one word, or what is left when one after another has gone."""
         if self._taken(found):
             return found
+        nothing = self._anything() if closing else {}
         words = [word for word in _DROP_ORDER if word in found]
         for word in words:
             less = {key: value for key, value in found.items() if key != word}
             if self._taken(less):
                 self._lost(pointer, word)
-                return less
+                return less or nothing
         for word in words:
             found = {key: value for key, value in found.items() if key != word}
             self._lost(pointer, word)
             if self._taken(found):
-                return found
+                return found or nothing
         self._lost(pointer, "schema")
-        return self._anything()
+        return nothing
 
     def _taken(self, found: Schema) -> bool:
         assert self._refusal is not None
@@ -318,6 +353,12 @@ def _open(found: Schema) -> bool:
     if {"enum", "const", "$ref", "anyOf", "allOf"} & set(found) and "properties" not in found:
         return False
     return found.get("additionalProperties", True) is not False or "patternProperties" in found
+
+
+def _unbounded(found: Schema) -> bool:
+    """Whether an array may hold anything here, numbers out of range too."""
+    kinds = found.get("type", "array")
+    return "array" in (kinds if isinstance(kinds, list) else [kinds]) and not {"items", "enum", "const"} & set(found)
 
 
 def _named_inside(node: Any, target: Callable[[Any], Any], depth: int = 8) -> Iterator[str]:
