@@ -1,4 +1,4 @@
-"""Google's Gemini API: `POST /v1beta/models/MODEL:generateContent` and `:streamGenerateContent`.
+"""Google's Gemini API: `POST /v1/models/MODEL:generateContent` and `:streamGenerateContent` (older clients: `/v1beta`).
 
 The model's name, and whether the answer streams, stand in the path and not in the body: whoever reads a request says
 both. A stream is one of server-sent events where the query has `alt=sse`, and one JSON array (`JsonArray`) otherwise.
