@@ -69,6 +69,12 @@ def test_a_tool_that_writes_is_refused(tmp_path: Path) -> None:
         lessons(settings_of(tmp_path, effect="WRITE"))
 
 
+def test_a_check_that_needs_a_tool_which_is_not_there_is_refused(tmp_path: Path) -> None:
+    asks = settings_of(tmp_path, toml='[tools.Lend]\nchecks = ["second_source"]\nsecond_source = "Serch"\n')
+    with pytest.raises(BadInput, match="another of the run's tools as second_source, not 'Serch'"):
+        lessons(asks)
+
+
 @pytest.mark.parametrize(
     ("example", "words"),
     [

@@ -10,6 +10,7 @@ from toolwise.core.errors import BadInput
 from toolwise.core.types import Effect, Tool
 from toolwise.models.toolbox import ModelOf, toolbox
 from toolwise.notation.inline import PLAIN, Notation
+from toolwise.teach.checks import check_named
 from toolwise.teach.config import Settings
 from toolwise.teach.draft import ENOUGH, checked, draft, sketch
 from toolwise.teach.prompts import PROMPTS, Prompt
@@ -27,7 +28,10 @@ class Lessons:
 
 
 def lessons(settings: Settings, model: ModelOf | None = None, notation: Notation = PLAIN) -> Lessons:
-    """The tools and prompts of a run. Raises BadInput for a tool that writes, or that no prompt can be made for."""
+    """The tools and prompts of a run.
+
+    Raises BadInput for a tool that writes, that no prompt can be made for, or whose checks need what is not there.
+    """
     box = toolbox(settings.sources, settings.options, model)
     for tool in box.registry.values():
         if tool.effect is Effect.WRITE:
@@ -35,6 +39,9 @@ def lessons(settings: Settings, model: ModelOf | None = None, notation: Notation
                 f"{tool.name} may change the world, and while a model is taught nothing of that kind runs: declare it "
                 "with @tool(effect=Effect.PURE) if it only computes, or Effect.READ if it only looks."
             )
+    for name, own in settings.tools.items():
+        for check in own.checks if name in box.registry else ():
+            check_named(check, own, box.registry, notation)
     prompts = {name: _prompt(tool, settings, notation) for name, tool in box.registry.items()}
     described = {
         "tools": {name: definition(tool) for name, tool in box.registry.items()},
