@@ -177,6 +177,8 @@ def test_untrusted_text_stands_between_marks_that_it_cannot_forge() -> None:
     )
     assert mark in boundary.instruction
     assert boundary.around(Result("c", "ok", "x", labels=Labels())) == "x"
+    failed = boundary.around(Result("c", "tool_failed", "Error (tool_failed): x", labels=UNTRUSTED))
+    assert failed.split("\n") == [f"Error (tool_failed): <untrusted {boundary.nonce}>", "x", mark]
 
 
 def test_a_tool_of_the_house_is_declared_and_not_guessed() -> None:

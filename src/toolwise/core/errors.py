@@ -22,6 +22,8 @@
     │   ├── BudgetExceeded        budget_exceeded
     │   ├── InProgress            in_progress
     │   ├── Conflict              conflict
+    │   ├── Interrupted           interrupted
+    │   ├── ModelTimeout          model_timeout
     │   └── OutcomeUnknown        outcome_unknown
     ├── OperatorFault         whoever runs the machine repairs it; side effects stop meanwhile
     │   ├── StorageUnavailable    storage_unavailable
@@ -179,6 +181,19 @@ class Conflict(CallerFault):
     """The same key was used with other arguments."""
 
     code = "conflict"
+
+
+class Interrupted(CallerFault):
+    """Whoever asked went away before the call had its result, which nobody waited for."""
+
+    code = "interrupted"
+
+
+class ModelTimeout(CallerFault):
+    """The model did not answer in time."""
+
+    code = "model_timeout"
+    retryable = True
 
 
 class OutcomeUnknown(CallerFault):

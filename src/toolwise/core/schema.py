@@ -131,6 +131,11 @@ class Validator:
             raise InvalidArguments("; ".join(islice(problems, 3)))
         return checked
 
+    def refused_texts(self, arguments: Mapping[str, Any]) -> list[tuple[str | int, ...]]:
+        """The places of texts that do not fit where they stand, in arguments that `validate` refused."""
+        checked = jsonio.plain(arguments, InvalidArguments, self._limits.argument_bytes, self._limits)
+        return [tuple(error.instance_path) for error in self._errors(checked) if isinstance(error.instance, str)]
+
     def _errors(self, arguments: Any) -> Iterator[jsonschema_rs.ValidationError]:
         # The engine decides in microseconds, but describes every failed branch of every value when asked for all.
         values = sum(1 for _ in jsonio.walk(arguments))

@@ -69,13 +69,15 @@ class WrittenCall:
     """A call as a model wrote it: neither parsed nor trusted. The gate's first step reads it.
 
     `inline` text is what stands between the open marker and the arrow, `Calculator(18 / 24)`; `json` text is an
-    object with exactly `name` and `arguments`. `complete` is False when the text ended before the call was closed.
+    object with exactly `name` and `arguments`; `arguments` text is the object of the arguments alone, and the `name`
+    stands beside it, as chat APIs have it. `complete` is False when the text ended before the call was closed.
     """
 
     id: str
     text: str
-    form: Literal["inline", "json"] = "inline"
+    form: Literal["inline", "json", "arguments"] = "inline"
     complete: bool = True
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from toolwise.gate.definitions import Definitions
 from toolwise.gate.isolate import Runner, Runs, here
 from toolwise.gate.labels import Flow, labels_of, written
 from toolwise.gate.outcome import Outcome, failed
-from toolwise.gate.parse import Arguments, parse
+from toolwise.gate.parse import Arguments, fitted, parse
 from toolwise.gate.policy import Decision, DenyAll, Policy
 from toolwise.gate.rates import Rates
 from toolwise.gate.redact import SHOWN, blanked, has_secrets, redacted
@@ -121,11 +121,12 @@ class Gate:
         started = self._clock.monotonic()
         line = self._opened(call, context)
         try:
-            name, read = parse(call, self._notation, self.limits)
-            tool = self._registry.resolve(name)
+            parsed = parse(call, self._notation, self.limits)
+            tool = self._registry.resolve(parsed.name)
             line = line._replace(tool=tool.name, effect=tool.effect.value)
             self._pinned(tool)
-            arguments = self._registry.validator(name).validate(read(tool))
+            arguments, told = fitted(parsed, tool, self._registry.validator(tool.name), self.limits)
+            line = line._replace(detail=told)
             line, checked = self._identified(line, context, tool, arguments)
             line, decision = self._authorised(line, checked)
             earlier = self._ledger(tool).find(checked.entry)
@@ -146,7 +147,7 @@ class Gate:
 
     def tool_of(self, call: Call | WrittenCall) -> Tool:
         """The tool that a call names. Raises MalformedCall, TruncatedCall, InvalidArguments, UnknownTool."""
-        return self._registry.resolve(parse(call, self._notation, self.limits)[0])
+        return self._registry.resolve(parse(call, self._notation, self.limits).name)
 
     def close(self) -> None:
         """End the tools' processes and write what waits. The state is the caller's to close."""
@@ -171,7 +172,8 @@ class Gate:
         if isinstance(call, Call):
             return Line(*ids, tool=jsonio.printable(call.name, self.limits.name_chars))
         text = SHOWN if self._secretive else call.text  # until it is read, nobody knows which part is secret
-        return Line(*ids, arguments=jsonio.printable(text, self.limits.audit_chars))
+        name = jsonio.printable(call.name, self.limits.name_chars)
+        return Line(*ids, tool=name, arguments=jsonio.printable(text, self.limits.audit_chars))
 
     def _pinned(self, tool: Tool) -> None:
         if self._definitions is not None:

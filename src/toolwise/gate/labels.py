@@ -110,15 +110,22 @@ class Boundary:
     def __init__(self, nonce: str | None = None) -> None:
         self._nonce = secrets.token_hex(8) if nonce is None else nonce
 
+    @property
+    def nonce(self) -> str:
+        """What the marks hold: for a run that is continued elsewhere, and for nobody else."""
+        return self._nonce
+
     def around(self, result: Result) -> str:
         """The result as the model reads it: untrusted text between two marks, trusted text as it is.
 
-        A text that holds the nonce all the same (it was read earlier and comes back) has it blanked out.
+        A text that holds the nonce all the same (it was read earlier and comes back) has it blanked out. That a call
+        failed, and how, stands before the marks: it is the gate's own word.
         """
         if result.labels.integrity is Integrity.TRUSTED:
             return result.text
-        text = result.text.replace(self._nonce, "_" * len(self._nonce))
-        return f"<untrusted {self._nonce}>\n{text}\n</untrusted {self._nonce}>"
+        failed = "" if result.ok else f"Error ({result.code}): "
+        text = result.text.removeprefix(failed).replace(self._nonce, "_" * len(self._nonce))
+        return f"{failed}<untrusted {self._nonce}>\n{text}\n</untrusted {self._nonce}>"
 
     @property
     def instruction(self) -> str:

@@ -31,6 +31,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "budget_exceeded": 429,
         "overloaded": 503,
         "model_unavailable": 503,
+        "model_timeout": 504,
         "storage_unavailable": 503,
     }
 )
