@@ -36,7 +36,8 @@ from toolwise.decode.stream import TextStream
 from toolwise.models.base import LanguageModel, Session
 from toolwise.models.masks import Masks
 from toolwise.models.masks import Matcher as Held
-from toolwise.notation.chat.base import CallReader, Dialect, Layout
+from toolwise.notation.chat.base import CallReader, Dialect
+from toolwise.notation.chat.layout import Layout
 from toolwise.notation.grammar import json_grammar
 from toolwise.notation.matcher import Matcher
 from toolwise.notation.segments import Ids, Tokenizer
@@ -271,6 +272,7 @@ class _NoCalls:
     """Where nothing may be called, all is text, whatever it looks like."""
 
     in_call = False
+    done = False
     broken: tuple[int, ...] = ()
 
     def push(self, text: str) -> list[ChatDelta]:

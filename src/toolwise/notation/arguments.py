@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from toolwise.core.errors import BadInput, InvalidArguments, MalformedCall
 from toolwise.core.jsonio import dumps, loads, plain
 from toolwise.core.limits import LIMITS
 from toolwise.core.schema import raw_argument
-from toolwise.core.types import Tool
 from toolwise.notation.markers import NAME, PLAIN, Notation, escape, guard, marker_starts, unescape
 
 # An unterminated string reaches to the end, so that looking for strings stays linear; as JSON it is refused later.
@@ -33,7 +32,17 @@ _PAIR = re.compile(rf'[ \t]*(?P<key>{_STRING}|[^\s="]+)[ \t]*=(?P<value>.*)', re
 _PAIR_START = re.compile(rf"[ \t]*(?:{_STRING}|[^\W\d]\w*)[ \t]*=|\Z", re.DOTALL)
 
 
-def write_body(tool: Tool, arguments: Mapping[str, Any], notation: Notation = PLAIN) -> str:
+class Signature(Protocol):
+    """What is needed of a tool: one that could be run, or one that a request only declares."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def parameters(self) -> Mapping[str, Any]: ...
+
+
+def write_body(tool: Signature, arguments: Mapping[str, Any], notation: Notation = PLAIN) -> str:
     """`Calculator(18 / 24)`, or `Weather(city="Oslo", days=2)` for a tool that takes more than one required string.
 
     Raises BadInput for a name that cannot be written, InvalidArguments for arguments that cannot be (no finite JSON,
@@ -49,7 +58,7 @@ def write_body(tool: Tool, arguments: Mapping[str, Any], notation: Notation = PL
     return f"{tool.name}({raw})"
 
 
-def _raw(tool: Tool, arguments: Mapping[str, Any], notation: Notation) -> str | None:
+def _raw(tool: Signature, arguments: Mapping[str, Any], notation: Notation) -> str | None:
     """The one text that the tool takes, as it is written; None where pairs are to be written."""
     parameter = raw_argument(tool.parameters)
     if parameter is None:
@@ -64,11 +73,11 @@ def _raw(tool: Tool, arguments: Mapping[str, Any], notation: Notation) -> str | 
     return None
 
 
-def _has_options(tool: Tool) -> bool:
+def _has_options(tool: Signature) -> bool:
     return len(tool.parameters["properties"]) > 1
 
 
-def read_arguments(raw: str, tool: Tool, notation: Notation = PLAIN) -> dict[str, Any]:
+def read_arguments(raw: str, tool: Signature, notation: Notation = PLAIN) -> dict[str, Any]:
     """The arguments that `raw` says, by the tool's schema; `raw` is what `read_body` found between the parentheses.
 
     Raises MalformedCall, or InvalidArguments for a JSON string that is too long or cannot be encoded.

@@ -11,42 +11,12 @@ control token, and only what the model samples is ever read for calls.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from toolwise.core.chat import ChatDelta, ChatRequest, ToolSpec
+from toolwise.notation.chat.layout import Layout
 from toolwise.notation.grammar.grammar import Grammar
 from toolwise.notation.segments import Ids, Tokenizer
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How calls are written, as the texts between their parts; a special token stands as its text.
-
-        open  before NAME middle ARGUMENTS after  separator  before NAME middle ARGUMENTS after ...  close
-
-    Hermes: before `<tool_call>\\n{"name": "`, middle `", "arguments": `, after `}\\n</tool_call>`, separator `\\n`.
-    ARGUMENTS are a JSON object. `trigger` is what a model writes when it begins to call: the start of open +
-    before, long enough not to be met in ordinary text. Where it is ordinary text all the same (Llama 3 writes bare
-    JSON), the layout is `bare`: calls begin the turn or there are none, and what turns out to be no call was text.
-
-    White space between the parts is the model's own affair when reading; NAME stands inside a JSON string where
-    `before` ends in a quotation mark, and as it is otherwise.
-    """
-
-    trigger: str
-    before: str
-    middle: str
-    after: str
-    open: str = ""
-    separator: str = ""
-    close: str = ""
-    bare: bool = False
-
-    @property
-    def quoted(self) -> bool:
-        """Whether a call is one JSON object that holds name and arguments."""
-        return self.before.endswith('"')
 
 
 class CallReader(Protocol):
@@ -55,6 +25,10 @@ class CallReader(Protocol):
     @property
     def in_call(self) -> bool:
         """Whether what comes next may belong to a call."""
+
+    @property
+    def done(self) -> bool:
+        """Whether no call can come any more, so that sampling on is in vain."""
 
     def push(self, text: str) -> list[ChatDelta]:
         """Text and pieces of calls, as soon as they are certain."""

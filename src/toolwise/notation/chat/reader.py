@@ -24,9 +24,9 @@ from toolwise.core.chat import CallDelta, ChatDelta, ChatRequest, TextDelta
 from toolwise.core.errors import ToolwiseError
 from toolwise.core.jsonio import loads
 from toolwise.core.limits import LIMITS, Limits
-from toolwise.notation.chat.base import Layout
 from toolwise.notation.chat.extent import Extent
 from toolwise.notation.chat.ids import Mint, minted
+from toolwise.notation.chat.layout import Layout
 from toolwise.notation.matcher import Matcher
 
 T = TypeVar("T")

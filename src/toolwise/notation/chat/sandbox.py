@@ -18,19 +18,23 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any
 
-from jinja2 import nodes, pass_context
-from jinja2.exceptions import SecurityError, TemplateRuntimeError
-from jinja2.ext import Extension, LoopControlExtension
-from jinja2.filters import FILTERS
-from jinja2.meta import find_undeclared_variables
-from jinja2.parser import Parser
-from jinja2.runtime import Context
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.utils import Namespace
-from jinja2.visitor import NodeTransformer
-
 from toolwise.core.errors import BadInput
 from toolwise.notation.chat.traced import Traced, data, literal, spend, traced
+
+try:
+    from jinja2 import nodes, pass_context
+    from jinja2.exceptions import SecurityError, TemplateRuntimeError
+    from jinja2.ext import Extension, LoopControlExtension
+    from jinja2.filters import FILTERS
+    from jinja2.meta import find_undeclared_variables
+    from jinja2.parser import Parser
+    from jinja2.runtime import Context
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+    from jinja2.utils import Namespace
+    from jinja2.visitor import NodeTransformer
+except ImportError as missing:
+    raise BadInput("Chat templates need Jinja: pip install 'toolwise[chat]'.") from missing
+
 
 _STEP = 64  # characters of work that an iteration or a call counts as
 _RANGE = 10_000

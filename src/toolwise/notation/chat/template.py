@@ -17,17 +17,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolwise.core.clock import Clock, SystemClock
 from toolwise.core.errors import BadInput
 from toolwise.core.jsonio import first_line, printable
 from toolwise.core.limits import LIMITS, Limits
+from toolwise.notation.chat.sandbox import Compiled
 from toolwise.notation.chat.traced import BUDGET, Budget, Traced, literal, traced
 from toolwise.notation.segments import Ids, Tokenizer
-
-if TYPE_CHECKING:
-    from toolwise.notation.chat.sandbox import Compiled
 
 
 def render(template: str, variables: Mapping[str, Any], clock: Clock | None = None, limits: Limits = LIMITS) -> Traced:
@@ -97,10 +95,6 @@ def _controls(text: Traced, control_ids: Mapping[str, int]) -> Iterator[tuple[in
 def _compiled(template: str, longest: int) -> Compiled:
     if len(template) > longest:
         raise BadInput(f"The chat template is longer than {longest} characters; use another one.")
-    try:
-        from toolwise.notation.chat.sandbox import Compiled
-    except ImportError as missing:
-        raise BadInput("Chat templates need Jinja: pip install 'toolwise[chat]'.") from missing
     try:
         return Compiled(template)
     except BadInput:

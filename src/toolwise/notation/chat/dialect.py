@@ -1,0 +1,74 @@
+"""A dialect over a chat template: most families of models are one, and differ in their layout and a few habits.
+
+How much the template knows decides how it is used: tools and calls (they are handed over as transformers does), tools
+alone (calls and results are written by the layout), or neither (tools are told in the system's turn).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from toolwise.core.chat import ChatRequest, ToolSpec
+from toolwise.core.clock import Clock, SystemClock
+from toolwise.core.errors import BadInput
+from toolwise.notation.chat.base import CallReader
+from toolwise.notation.chat.history import as_text, declared, structured
+from toolwise.notation.chat.ids import minted
+from toolwise.notation.chat.layout import Layout
+from toolwise.notation.chat.reader import Reader
+from toolwise.notation.chat.template import render, special, to_ids, uses
+from toolwise.notation.grammar import Grammar, call_grammar
+from toolwise.notation.segments import Ids, Tokenizer
+
+# `... + call.arguments + ...`: such a template wants the text of the arguments, where others want the object.
+_AS_TEXT = re.compile(r"""arguments['"]?\]?\s*(?:\+|~|-?\}\})""")
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateDialect:
+    """`short_ids`: calls have ids of so many letters and digits, whoever made them (Mistral). `system` False: the
+    system's turn is the user's (Gemma)."""
+
+    name: str
+    layout: Layout
+    short_ids: int = 0
+    system: bool = True
+    clock: Clock = field(default_factory=SystemClock)
+
+    def render(self, request: ChatRequest, tokenizer: Tokenizer, template: str | None) -> Ids:
+        if template is None:
+            raise BadInput("The model has no chat template; name the dialect inline, or give a template.")
+        return to_ids(render(template, self.variables(request, tokenizer, template), self.clock), tokenizer)
+
+    def variables(self, request: ChatRequest, tokenizer: Tokenizer, template: str) -> dict[str, Any]:
+        """What the template is given."""
+        tools = request.tools if request.choice.mode != "none" else ()
+        knows_tools, knows_calls = "tools" in uses(template), "tool_calls" in template
+        if knows_calls:
+            as_object = not _AS_TEXT.search(template)
+            messages = structured(request.messages, as_object=as_object, call_id=self._call_id)
+        else:
+            messages = as_text(request.messages, self.layout, () if knows_tools else tools, system=self.system)
+        return {
+            "messages": messages,
+            "tools": [declared(tool) for tool in tools] if tools and knows_tools else None,
+            "documents": None,
+            "add_generation_prompt": True,
+            **special(tokenizer),
+        }
+
+    def reader(self, request: ChatRequest) -> CallReader:
+        return Reader(self.layout, request, minted(request, "", self.short_ids) if self.short_ids else None)
+
+    def grammar(self, tools: Sequence[ToolSpec], parallel: bool) -> Grammar:
+        return call_grammar(self.layout, tools, parallel)
+
+    def _call_id(self, given: str) -> str:
+        size = self.short_ids
+        if not size or re.fullmatch(rf"[A-Za-z0-9]{{{size}}}", given):
+            return given
+        return sha256(given.encode(errors="surrogatepass")).hexdigest()[:size]
