@@ -37,13 +37,13 @@ from toolwise.core.chat import (
     TextDelta,
     TokenUsage,
     ToolChoice,
-    ToolSpec,
     gathered,
 )
 from toolwise.core.errors import ApprovalRequired, BadInput
 from toolwise.core.jsonio import quote
 from toolwise.core.limits import LIMITS, Limits
-from toolwise.core.types import CallContext, Principal, Result, WrittenCall
+from toolwise.core.types import CallContext, Principal, Result
+from toolwise.decode.calls import result_message, specs, written
 from toolwise.gate.gate import Gate
 from toolwise.gate.turn import execute_all
 from toolwise.tools.registry import Registry
@@ -124,7 +124,7 @@ class ServerTools:
         self.limits = limits
         self.called: Callable[[str], None] = lambda code: None
         self.runs = Runs(limits)
-        self.specs = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in registry.values())
+        self.specs = specs(registry.values())
 
     def equipped(self, model: ChatModel, principal: Principal, headers: Mapping[str, str]) -> ChatModel:
         """The model for one request of this principal. Raises BadInput for an Idempotency-Key that is none."""
@@ -196,7 +196,7 @@ class _Equipped:
     def _results(self, calls: Sequence[ChatCall], ids: list[str], context: CallContext) -> list[Result | None]:
         """Of each call of the server's, in order; None for one of the client's."""
         theirs = [bool(call.name) and call.name not in self._tools.registry for call in calls]
-        ours = [_written(call, id) for call, id, not_ours in zip(calls, ids, theirs, strict=True) if not not_ours]
+        ours = [written(call, id) for call, id, not_ours in zip(calls, ids, theirs, strict=True) if not not_ours]
         results = iter(execute_all(self._tools.gate, ours, context))
         found = [None if not_ours else next(results) for not_ours in theirs]
         for result in found:
@@ -227,18 +227,10 @@ class _Ids:
         return ids
 
 
-def _written(call: ChatCall, id: str) -> WrittenCall:
-    """The call as the gate reads it. What the model wrote stays as it is; what would add to it is no JSON any more."""
-    if not call.name:
-        return WrittenCall(id, call.arguments, "json", call.complete)
-    text = f'{{"name":{jsonio.dumps(call.name)},"arguments":{call.arguments.strip() or "{}"}}}'
-    return WrittenCall(id, text, "json", call.complete)
-
-
 def _message(call: ChatCall, result: Result | None) -> Message:
     if result is None:
         return Message(Role.TOOL, _AGAIN, call_id=call.id, is_error=True)
-    return Message(Role.TOOL, result.text, call_id=call.id, is_error=not result.ok)
+    return result_message(call, result)
 
 
 def _given(turn: ChatReply, usage: TokenUsage) -> Iterator[ChatDelta]:
