@@ -177,8 +177,11 @@ class Responses:
         made |= how.more
         if not how.stream:
             return self._turn(self.client.responses.create(**made))
-        with self.client.responses.stream(**made) as stream:
-            return self._turn(stream.get_final_response())
+        for event in self.client.responses.create(**made, stream=True):
+            last = event
+        if last.type not in ("response.completed", "response.incomplete"):
+            raise openai.APIError(last.response.error.message, request=None, body=None)  # the client leaves that to us
+        return self._turn(last.response)
 
     def _items(self, said: Said) -> list[Any]:
         if isinstance(said, str):

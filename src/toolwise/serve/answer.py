@@ -43,6 +43,8 @@ class Shop:
 def refusal(api: Api, error: ToolwiseError, status: int | None = None, retry_after: int = 1) -> Response:
     """An error in the format's own shape; `status` where HTTP has one that the format's errors do not know."""
     usual, body = api.wire.write_error(error)
+    if status and body["error"].get("code") == usual:  # a format that repeats the status in the body
+        body["error"]["code"] = status
     headers = {}
     if isinstance(error, Overloaded):
         headers["retry-after"] = str(retry_after)

@@ -39,7 +39,7 @@ from toolwise.core.types import Principal
 from toolwise.notation.wire.base import Ident
 from toolwise.serve.answer import Answer, Shop, failure, refusal
 from toolwise.serve.door import Door, body_of
-from toolwise.serve.formats import APIS, Api, api_of
+from toolwise.serve.formats import APIS, METHODS, Api, api_of
 from toolwise.serve.keys import LOCAL, Keys
 from toolwise.serve.metrics import Metrics
 from toolwise.serve.server_tools import ServerTools
@@ -109,7 +109,10 @@ class ApiServer:
 
     async def one_model(self, request: Request) -> Response:
         self.who(request, "models")
-        return JSONResponse(self._described(self.model(request.path_params["model"]).name))
+        name = request.path_params["model"]
+        if name.endswith(METHODS):  # a path of another kind, which a model's name could be read from
+            raise HTTPException(405, headers={"allow": "POST"})
+        return JSONResponse(self._described(self.model(name).name))
 
     async def health(self, request: Request) -> Response:
         return JSONResponse({"status": "ok", "models": list(self.models)})

@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 from starlette.requests import Request
 
 from toolwise.core.chat import ChatRequest
-from toolwise.notation.wire import anthropic, openai_chat, sse
+from toolwise.notation.wire import anthropic, gemini, openai_chat, openai_responses, sse
 from toolwise.notation.wire.base import Event, WireFormat
 
 
@@ -47,24 +47,24 @@ class ServerSentEvents:
         return b""
 
 
-class JsonArray:
+class Array:
     """One JSON array whose items are the events: a stream for those who read it whole or item by item."""
 
     media_type = "application/json"
 
     def __init__(self) -> None:
+        self._array = gemini.JsonArray()
         self._begun = False
 
     def events(self, events: Sequence[Event]) -> bytes:
-        parts = [("," if self._begun or number else "[") + event.data for number, event in enumerate(events)]
         self._begun = self._begun or bool(events)
-        return "\n".join(parts).encode() + b"\n" if parts else b""
+        return self._array.push(events)
 
     def alive(self) -> bytes:
         return b"\n" if self._begun else b""
 
     def end(self) -> bytes:
-        return b"]" if self._begun else b"[]"
+        return self._array.end()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _anthropic(asked: ChatRequest, request: Request) -> tuple[ChatRequest, Frami
 
 def _gemini(asked: ChatRequest, request: Request) -> tuple[ChatRequest, Framing]:
     streamed = request.url.path.endswith(":streamGenerateContent")
-    framing: Framing = ServerSentEvents() if request.query_params.get("alt") == "sse" else JsonArray()
+    framing: Framing = ServerSentEvents() if request.query_params.get("alt") == "sse" else Array()
     return replace(asked, model=request.path_params["model"], stream=streamed), framing
 
 
@@ -104,10 +104,16 @@ def _wire(module: object) -> WireFormat:
     return cast(WireFormat, module)
 
 
+#: What stands behind a model's name in Gemini's paths.
+METHODS = (":generateContent", ":streamGenerateContent")
+_VERSIONS = ("v1beta", "v1")  # newer clients ask under the second
+_GEMINI = tuple(f"/{version}/models/{{model:path}}{method}" for version in _VERSIONS for method in METHODS)
 #: The first one is whose shape a refusal has where nothing says which one is spoken.
 APIS = (
     Api("chat", _wire(openai_chat), ("/v1/chat/completions",), "/v1", _plain),
+    Api("responses", _wire(openai_responses), ("/v1/responses",), "/v1/responses", _plain),
     Api("messages", _wire(anthropic), ("/v1/messages",), "/v1/messages", _anthropic),
+    Api("gemini", _wire(gemini), _GEMINI, "/v1beta", _gemini),
 )
 
 
