@@ -45,6 +45,11 @@ class Field:
     def absent(self) -> bool:
         return self.value is None
 
+    @property
+    def word(self) -> str:
+        """The string, or an empty one where something else stands; for what servers get wrong."""
+        return self.value if isinstance(self.value, str) else ""
+
     # Into an object or a list
 
     def __getitem__(self, key: str) -> Field:

@@ -58,13 +58,13 @@ class Reader:
         if self._ended or event.data.strip() == DONE:
             return []
         body = event_json(event.data)
-        kind = body.get("type") or event.name
+        kind = Field(body)["type"].word or event.name
         if kind == "error" or body.get("error"):
             raise broken_off(body)
         with promised():
             if kind in _LAST:
                 return [*self.read_response(Field(body)["response"], _LAST[kind]), *self.flush()]
-            return self._read(str(kind).removeprefix("response."), Field(body))
+            return self._read(kind.removeprefix("response."), Field(body))
 
     def flush(self) -> list[ChatDelta]:
         if self._ended:
@@ -93,7 +93,7 @@ class Reader:
         if response["output"].absent:
             raise response["output"].refused("there is none")
         # Some servers give other ids here than before: only what is of a kind that was not told at all is new.
-        new = [item for item in response["output"].items() if item["type"].value not in self._told]
+        new = [item for item in response["output"].items() if item["type"].word not in self._told]
         return [delta for place, item in enumerate(new) for delta in self._item(item, place, whole=True)]
 
     def _read(self, kind: str, event: Field) -> list[ChatDelta]:
@@ -104,7 +104,7 @@ class Reader:
             case "output_text.delta" | "refusal.delta":
                 self._refused = self._refused or kind == "refusal.delta"
                 message = self._message(item_id, place)
-                text = message.rest(event["content_index"].value, event["delta"].text(""), whole=False)
+                text = message.rest(event["content_index"].integer(), event["delta"].text(""), whole=False)
                 return [TextDelta(text)] if text else []
             case "function_call_arguments.delta":
                 call = _known(self._calls, item_id, place)
@@ -114,7 +114,7 @@ class Reader:
 
     def _item(self, item: Field, place: Any, done: bool = False, whole: bool = False) -> list[ChatDelta]:
         """An item that begins, one that is `done`, or one that is told only once, as a `whole`."""
-        match item["type"].value:
+        match item["type"].word:
             case "function_call":
                 return self._call(item, place, done)
             case "message" if done or whole:
@@ -133,13 +133,12 @@ class Reader:
         return part["refusal" if refused else "text"].text("")
 
     def _call(self, item: Field, place: Any, done: bool) -> list[ChatDelta]:
-        item_id, call_id, arguments = item["id"].value, item["call_id"].value, item["arguments"].value
-        call_id = call_id if isinstance(call_id, str) else ""
+        item_id, call_id, arguments = item["id"].value, item["call_id"].word, item["arguments"].value
         call = self._done(item_id, call_id, place) if done else None
         if call is not None:
-            return self._arguments(call, place, arguments if isinstance(arguments, str) else "", whole=True)
+            return self._arguments(call, place, item["arguments"].word, whole=True)
         call = self._new("function_call", self._calls, item_id, place, call_id)
-        call.told[0] = len(arguments) if isinstance(arguments, str) else 0
+        call.told[0] = len(item["arguments"].word)
         return list(self._pieces.push(call_id, place, item["name"].value, arguments))
 
     def _done(self, item_id: Any, call_id: str, place: Any) -> _Item | None:
