@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from toolwise.commands.common import DEFAULT_MODEL, JsonOption, ModelOption, ThreadsOption, examples
 from toolwise.console import progress_bar, screen, stages
+
+if TYPE_CHECKING:
+    from toolwise.core.chat import ChatModel
 
 app = typer.Typer(
     name="bench", help="Measure what things cost, beside a plain way of doing them.", no_args_is_help=True
@@ -57,6 +60,41 @@ def bench_gate(
 
     with progress_bar() as bar:
         found = run(folder, Plan(math.ceil(calls / 10) if quick else calls), stages(bar))
+    if as_json:
+        print(dumps(found.as_json()))
+    else:
+        screen().print(table(found))
+
+
+@app.command(
+    "serve", epilog=examples("toolwise bench serve --model scripted --clients 64", "toolwise bench serve --clients 8")
+)
+def bench_serve(
+    model: ModelOption = DEFAULT_MODEL,
+    clients: Annotated[int, typer.Option(min=1, max=1_024, help="How many stream at one time.")] = 8,
+    seconds: Annotated[float, typer.Option(min=1, help="For how long.")] = 60,
+    tokens: Annotated[int, typer.Option(min=1, help="Of each reply.")] = 32,
+    as_json: JsonOption = False,
+    threads: ThreadsOption = None,
+) -> None:
+    """Many streaming clients of a server at once: what they wait for, what gets lost, and what the model takes alone.
+
+    The model `scripted` is a script that pauses ten milliseconds before each word: it shows what the server costs.
+    """
+    from toolwise.core.jsonio import dumps
+    from toolwise.evals.bench_serve import Plan, table
+    from toolwise.evals.bench_serve import bench_serve as run
+
+    if model == "scripted":
+        from toolwise.models.scripted_chat import ScriptedChat
+
+        asked: ChatModel = ScriptedChat(model)
+    else:
+        from toolwise.decode.load import load_chat
+
+        asked = load_chat(model, threads=threads)
+    plan = Plan(model, clients, seconds, tokens, threads=threads)
+    found = run(plan, asked, lambda line: print(line, file=sys.stderr))
     if as_json:
         print(dumps(found.as_json()))
     else:
