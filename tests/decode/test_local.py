@@ -23,10 +23,12 @@ from toolwise.core.errors import BadInput
 from toolwise.decode.local import ChatSettings, LocalChat
 from toolwise.models.masks import Masks
 from toolwise.models.scripted import ScriptedModel, ScriptedTokenizer, follow
-from toolwise.notation.chat.layouts import HERMES, LLAMA3
+from toolwise.notation.chat.hermes import HERMES as SPOKEN_HERMES
+from toolwise.notation.chat.llama3 import LLAMA3 as SPOKEN_LLAMA3
 from toolwise.notation.chat.reader import Reader
 from toolwise.notation.grammar import call_grammar
 
+HERMES, LLAMA3 = SPOKEN_HERMES.layout, SPOKEN_LLAMA3.layout
 ADD = ToolSpec("add", "Adds.", {
     "type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"],
     "additionalProperties": False,
@@ -192,3 +194,10 @@ def test_the_iterator_that_is_closed_ends_the_work():
     next(pieces)
     pieces.close()
     assert Session.closed == 1
+
+
+def test_what_stands_before_a_call_in_its_first_token_is_kept_however_it_is_spelled_alone():
+    # alone, `ab ` is two tokens where the model wrote one with the trigger's beginning
+    model = chat(follow(("?\n", "ab " + CALL)), pieces=("ab <tool", "ab", " <"))
+    reply = replied(model)
+    assert (reply.text.strip(), len(reply.calls)) == ("ab", 1)

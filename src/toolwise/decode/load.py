@@ -13,6 +13,9 @@ from toolwise.notation.chat.base import Dialect
 from toolwise.notation.chat.detect import DIALECTS, detect, named
 from toolwise.notation.chat.inline import INLINE
 
+#: How readily a model that was taught here calls: a small one seldom gives the marker the most probability.
+_TAUGHT_TOP_K = 3
+
 
 def load_chat(
     name: str,
@@ -32,13 +35,14 @@ def load_chat(
     model = load_model(name, threads=threads, device=device, dtype=dtype)
     template: str | None = getattr(model.tokenizer, "chat_template", None)
     pool = model.pool()
+    spoken = spoken or _told(model, name, template)
     return LocalChat(
         model,
-        spoken or _told(model, name, template),
+        spoken,
         template=template,
         masks=None if strict == "never" else Masks(model.tokenizer),
         open_session=None if pool is None else pool.session,
-        settings=ChatSettings(strict=strict),
+        settings=ChatSettings(strict=strict, start_top_k=_TAUGHT_TOP_K if spoken is INLINE else 0),
     )
 
 

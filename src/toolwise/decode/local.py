@@ -32,7 +32,7 @@ from toolwise.core.chat import (
 from toolwise.core.errors import BadInput
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.decode.sample import draw, finite
-from toolwise.decode.stream import TextStream
+from toolwise.decode.stream import TextStream, agreed
 from toolwise.models.base import LanguageModel, Session
 from toolwise.models.masks import Masks
 from toolwise.models.masks import Matcher as Held
@@ -51,14 +51,14 @@ class ChatSettings:
 
     `strict`: whose arguments are masked by their schema: `always` every tool's, `asked` those that a request calls
     strict, `never` none. A name that exists and JSON are masked wherever anything is. `start_top_k`: a call begins when
-    its first token is among so many of the likeliest (the paper's rule; 1 is plain sampling).
+    its first token is among so many of the likeliest (the paper's rule); 0 leaves that to the sampling.
     """
 
     temperature: float = 0.0
     top_p: float = 1.0
     max_tokens: int = LIMITS.generated_tokens
     strict: Literal["always", "asked", "never"] = "always"
-    start_top_k: int = 1
+    start_top_k: int = 0
 
 
 class LocalChat:
@@ -151,9 +151,8 @@ class _Turn:
         self._stopped = self._called = False
         self._held: Held | None = None
         self._masked = chat.masks_calls(request)
-        self._trigger = Matcher([chat.dialect.layout.trigger])
+        self._trigger = _Trigger(chat.dialect.layout)
         self._starts = _starts(chat.dialect.layout.trigger, self._tokenizer)
-        self._text = ""
         self._marks: list[tuple[int, int]] = []
 
     @property
@@ -172,19 +171,17 @@ class _Turn:
     def _write(self) -> Generator[ChatDelta, None, StopReason]:
         self._hold_from_the_start()
         while self.written < self._most and not (self.written and self._session.full):
+            forced: Sequence[int] = ()
             if self._held is not None:
                 forced = self._held.forced()[: self._most - self.written]
-                if forced:
-                    yield from self._take(forced)
-                    continue
-                if self._held.ended:
+                if not forced and self._held.ended:
                     return StopReason.END
-            token = self._choose()
-            if token in self._tokenizer.end:  # the mask allows it where the call or the answer may end
+            tokens = forced or [self._choose()]
+            if tokens[0] in self._tokenizer.end:  # a mask allows it where the call or the answer may end
                 return StopReason.END
-            if self._held is not None:
-                self._held.accept(token)
-            yield from self._take([token])
+            if self._held is not None and not forced:
+                self._held.accept(tokens[0])
+            yield from self._take(tokens)
             if self._stopped:
                 return StopReason.STOP
         return StopReason.LENGTH
@@ -216,29 +213,24 @@ class _Turn:
 
     def _take(self, tokens: Sequence[int]) -> Iterator[ChatDelta]:
         if self._stream.whole:  # nothing can be put in the place of half a character
-            self._marks.append((len(self._text), len(self._session.ids)))
+            self._marks.append((len(self._trigger.text), len(self._session.ids)))
         self._session.feed(tokens)
         text = "".join(map(self._spell, tokens))
         if self._held is not None or not self._masked:
             yield from self._visible(self._read(text))
             return
-        self._text += text
-        fed = self._trigger.feed(text)
-        if fed.text.strip() and self._chat.dialect.layout.bare:  # such calls begin the turn, or there are none
-            self._masked, fed = False, replace(fed, text=fed.text + (fed.marker or "") + fed.rest, marker=None)
-            fed = replace(fed, text=fed.text + self._trigger.flush().text)
-        yield from self._visible(self._read(fed.text))
-        if fed.marker is not None and not self._stopped:
-            self._begin_call(len(self._text) - len(fed.rest) - len(fed.marker))
+        said, began = self._trigger.push(text)
+        yield from self._visible(self._read(said))
+        if began is not None and not self._stopped:
+            self._begin_call(began)
 
     def _begin_call(self, began: int) -> None:
         """Go back to the character where the call began; from there on it is masked."""
         offset, keep = max((mark for mark in self._marks if mark[0] <= began), key=lambda mark: mark[1])
-        lead = self._tokenizer.encode(self._text[offset:began])
-        written = self._session.ids[keep:]
-        agreed = next((i for i, (a, b) in enumerate(zip(lead, written, strict=False)) if a != b), len(lead))
-        self._session.rewind(keep + min(agreed, len(written)))
-        self._session.feed(lead[agreed:])
+        lead = self._tokenizer.encode(self._trigger.text[offset:began])
+        same = agreed(lead, self._session.ids[keep:])
+        self._session.rewind(keep + same)
+        self._session.feed(lead[same:])
         self._stream.flush()
         self._held = self._chat.call_mask(self._request)
 
@@ -251,7 +243,7 @@ class _Turn:
         """What the reader makes of more text; None: there is no more, and what waits for a trigger is text."""
         if text is not None:
             return self._reader.push(text) if text else []
-        return [*self._read(self._trigger.flush().text), *self._reader.flush()]
+        return [*self._read(self._trigger.flush()), *self._reader.flush()]
 
     def _visible(self, deltas: Iterable[ChatDelta], *, last: bool = False) -> Iterator[ChatDelta]:
         """The pieces without what stands behind a stop string. Text that may be the start of one is held back."""
@@ -266,6 +258,27 @@ class _Turn:
             if isinstance(delta, CallDelta) and not self._stopped:
                 self._called = self._called or bool(delta.name)
                 yield delta
+
+
+class _Trigger:
+    """Finds where a call begins in the free `text` of a turn. Calls of bare JSON begin the turn or there are none."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._bare = layout.bare
+        self._matcher = Matcher([layout.trigger])
+        self.text = ""
+
+    def push(self, text: str) -> tuple[str, int | None]:
+        """What is certain to be no call, and the character at which one began."""
+        self.text += text
+        fed = self._matcher.feed(text)
+        if self._bare and fed.text.strip():
+            held, self._matcher = self._matcher.flush().text, Matcher([])
+            return fed.text + (fed.marker or "") + fed.rest + held, None
+        return fed.text, None if fed.marker is None else len(self.text) - len(fed.rest) - len(fed.marker)
+
+    def flush(self) -> str:
+        return self._matcher.flush().text
 
 
 class _NoCalls:

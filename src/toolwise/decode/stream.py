@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from toolwise.notation.segments import Tokenizer
 
 
@@ -30,3 +32,8 @@ class TextStream:
         text = self._tokenizer.decode(self._pending)
         self._pending.clear()
         return text
+
+
+def agreed(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many ids in front are the same."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
