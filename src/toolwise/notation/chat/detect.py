@@ -40,9 +40,9 @@ _RULES = (
     _Rule(MISTRAL_ARGS, ("[TOOL_CALLS]", "[ARGS]")),
     _Rule(MISTRAL, ("[TOOL_CALLS]",)),
     _Rule(GRANITE, ("<|tool_call|>", "<|start_of_role|>")),
-    _Rule(SMOLLM3, ("<tool_call>", "xml_tools")),
+    _Rule(SMOLLM3, ("SmolLM", "Reasoning Mode")),
     _Rule(HERMES, ("<tool_call>", "arguments"), lacks=("<function=", "<arg_key>", "<parameter")),
-    _Rule(LLAMA3, ("<|start_header_id|>", "parameters"), lacks=("<tool_call>", "<TOOLCALL>")),
+    _Rule(LLAMA3, ("<|start_header_id|>", '"parameters": ')),
     _Rule(GEMMA, ("<start_of_turn>",), lacks=("tool_call>", "<start_function_call>")),
     _Rule(SMOLLM2, ("<|im_start|>", "SmolLM"), lacks=("tools",)),
 )

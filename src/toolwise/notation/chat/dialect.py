@@ -16,14 +16,17 @@ from toolwise.core.chat import ChatRequest, ToolSpec
 from toolwise.core.clock import Clock, SystemClock
 from toolwise.core.errors import BadInput
 from toolwise.notation.chat.base import CallReader
-from toolwise.notation.chat.history import as_text, declared, structured
+from toolwise.notation.chat.history import as_text, declared, structured, told, with_system
 from toolwise.notation.chat.ids import minted
 from toolwise.notation.chat.layout import Layout
 from toolwise.notation.chat.reader import Reader
 from toolwise.notation.chat.template import render, special, to_ids, uses
+from toolwise.notation.chat.traced import Traced
 from toolwise.notation.grammar import Grammar, call_grammar
 from toolwise.notation.segments import Ids, Tokenizer
 
+#: What templates call the tools that they are given; the second is SmolLM3's.
+_TOOLS = frozenset({"tools", "xml_tools"})
 # `... + call.arguments + ...`: such a template wants the text of the arguments, where others want the object.
 _AS_TEXT = re.compile(r"""arguments['"]?\]?\s*(?:\+|~|-?\}\})""")
 
@@ -31,12 +34,13 @@ _AS_TEXT = re.compile(r"""arguments['"]?\]?\s*(?:\+|~|-?\}\})""")
 @dataclass(frozen=True, slots=True)
 class TemplateDialect:
     """`short_ids`: calls have ids of so many letters and digits, whoever made them (Mistral). `system` False: the
-    system's turn is the user's (Gemma)."""
+    system's turn is the user's (Gemma). `result_role`: of results where the template knows no calls (Granite)."""
 
     name: str
     layout: Layout
     short_ids: int = 0
     system: bool = True
+    result_role: str = ""
     clock: Clock = field(default_factory=SystemClock)
 
     def render(self, request: ChatRequest, tokenizer: Tokenizer, template: str | None) -> Ids:
@@ -47,15 +51,17 @@ class TemplateDialect:
     def variables(self, request: ChatRequest, tokenizer: Tokenizer, template: str) -> dict[str, Any]:
         """What the template is given."""
         tools = request.tools if request.choice.mode != "none" else ()
-        knows_tools, knows_calls = "tools" in uses(template), "tool_calls" in template
-        if knows_calls:
+        if "tool_calls" in template:
             as_object = not _AS_TEXT.search(template)
             messages = structured(request.messages, as_object=as_object, call_id=self._call_id)
         else:
-            messages = as_text(request.messages, self.layout, () if knows_tools else tools, system=self.system)
+            messages = as_text(request.messages, self.layout, self.result_role)
+        names = uses(template) & _TOOLS
+        told_here = told(tools, self.layout) if tools and not names else Traced()
         return {
-            "messages": messages,
-            "tools": [declared(tool) for tool in tools] if tools and knows_tools else None,
+            "messages": with_system(messages, told_here, turn=self.system),
+            "tools": None,
+            **{name: [declared(tool) for tool in tools] for name in names if tools},
             "documents": None,
             "add_generation_prompt": True,
             **special(tokenizer),

@@ -16,4 +16,5 @@ GRANITE = TemplateDialect(
         separator=", ",
         close="]",
     ),
+    result_role="tool_response",
 )

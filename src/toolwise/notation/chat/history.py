@@ -1,6 +1,6 @@
 """A conversation as a chat template wants it: plain JSON values, as transformers hands them over.
 
-    structured   the template knows tools: calls are objects with arguments as objects, results are `tool` messages
+    structured   the template knows calls: calls are objects with arguments as objects, results are `tool` messages
     as_text      it knows none: calls are written by the layout, results stand in the user's turn
 
 Roles, and a layout's own texts, are the runtime's words and may become control tokens; everything else is data. Results
@@ -69,25 +69,24 @@ def structured(messages: Sequence[Message], *, as_object: bool = True, call_id: 
                         "content": result.text,
                     }
                 )
-        values += _to_the_user(result.text for call, result in step.results if not call.name)
+            else:
+                values.append({"role": literal("user"), "content": result.text})
     return values
 
 
-def as_text(messages: Sequence[Message], layout: Layout, tools: Sequence[ToolSpec], *, system: bool = True) -> Values:
-    """For a template that knows no calls. `system` False: nor a system's turn, whose text goes to the user's first."""
+def as_text(messages: Sequence[Message], layout: Layout, result_role: str = "") -> Values:
+    """For a template that knows no calls. Results are the user's turn, or turns of their own in the role given."""
     values: Values = []
     for step in steps(messages):
         calls = [call for call in step.message.calls if call.name]
         said = [_said(step.message), written(calls, layout)] if calls else [_said(step.message)]
         values.append({"role": literal(step.message.role.value), "content": data("\n").join(filter(None, said))})
-        results = [
-            traced((literal("<tool_response>\n"), result.text, literal("\n</tool_response>")))
-            if call.name
-            else result.text
-            for call, result in step.results
-        ]
-        values += _to_the_user(["\n".join(results)] if len(results) < 2 else [data("\n").join(results)])
-    return _with_system(values, told(tools, layout) if tools else Traced(), system)
+        if result_role:
+            values += [{"role": literal(result_role), "content": result.text} for _, result in step.results]
+        elif step.results:
+            texts = [_tagged(result.text) if call.name else result.text for call, result in step.results]
+            values.append({"role": literal("user"), "content": data("\n").join(texts)})
+    return values
 
 
 def told(tools: Sequence[ToolSpec], layout: Layout) -> Traced:
@@ -103,6 +102,20 @@ def told(tools: Sequence[ToolSpec], layout: Layout) -> Traced:
             "\nThe result comes in the next message. Call a tool only where it helps; otherwise answer in plain text.",
         )
     )
+
+
+def with_system(values: Values, text: Traced, *, turn: bool = True) -> Values:
+    """The text behind what the system said; without a `turn` of the system's, all of that goes to the user's first."""
+    first = values[0]["content"] if values and values[0]["role"] == "system" else ""
+    rest = values[1:] if first else values
+    whole = data("\n\n").join(filter(None, [first, text]))
+    if not whole:
+        return values
+    if turn:
+        return [{"role": literal("system"), "content": whole}, *rest]
+    if rest and rest[0]["role"] == "user":
+        return [{**rest[0], "content": data("\n\n").join([whole, rest[0]["content"]])}, *rest[1:]]
+    return [{"role": literal("user"), "content": whole}, *rest]
 
 
 def written(calls: Sequence[ChatCall], layout: Layout) -> Traced:
@@ -141,22 +154,8 @@ def _call(call: ChatCall, as_object: bool, call_id: Callable[[str], str]) -> dic
     }
 
 
-def _to_the_user(texts: Any) -> Values:
-    return [{"role": literal("user"), "content": text} for text in texts if text]
-
-
-def _with_system(values: Values, text: Traced, system: bool) -> Values:
-    """The text behind what the system said; or all of that in front of what the user said first."""
-    first = values[0]["content"] if values and values[0]["role"] == "system" else ""
-    rest = values[1:] if first else values
-    whole = data("\n\n").join(filter(None, [first, text]))
-    if not whole:
-        return values
-    if system:
-        return [{"role": literal("system"), "content": whole}, *rest]
-    if rest and rest[0]["role"] == "user":
-        return [{**rest[0], "content": data("\n\n").join([whole, rest[0]["content"]])}, *rest[1:]]
-    return [{"role": literal("user"), "content": whole}, *rest]
+def _tagged(result: str) -> Traced:
+    return traced((literal("<tool_response>\n"), result, literal("\n</tool_response>")))
 
 
 def _plain(value: Any) -> Any:

@@ -16,6 +16,8 @@ class Layout:
     before, long enough not to be met in ordinary text. Where it is ordinary text all the same (Llama 3 writes bare
     JSON), the layout is `bare`: calls begin the turn or there are none, and what turns out to be no call was text.
 
+    `aside`: what stands behind it, up to `middle`, is no part of NAME (Mistral's `[CALL_ID]` with an id of its own).
+
     White space between the parts is the model's own affair when reading; NAME stands inside a JSON string where
     `before` ends in a quotation mark, and as it is otherwise.
     """
@@ -28,6 +30,7 @@ class Layout:
     separator: str = ""
     close: str = ""
     bare: bool = False
+    aside: str = ""
 
     @property
     def quoted(self) -> bool:

@@ -20,6 +20,6 @@ MISTRAL = TemplateDialect(
 )
 MISTRAL_ARGS = TemplateDialect(
     "mistral-args",
-    Layout(trigger="[TOOL_CALLS]", before="[TOOL_CALLS]", middle="[ARGS]", after=""),
+    Layout(trigger="[TOOL_CALLS]", before="[TOOL_CALLS]", middle="[ARGS]", after="", aside="[CALL_ID]"),
     short_ids=9,
 )

@@ -241,10 +241,9 @@ class Reader:
         name = self._consume(at).strip(SPACE)
         yield from self._literal(" ".join([first, *others]))
         yield from self._skip()
-        name = self._without_control(name)
-        if not name:
-            raise _NoCall
-        self._tell(name)
+        if self._layout.aside:
+            name = name.partition(self._layout.aside)[0]
+        self._tell(self._without_control(name))
         yield from self._value(told=True)
 
     def _without_control(self, name: str) -> str:

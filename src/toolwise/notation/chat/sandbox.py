@@ -8,13 +8,14 @@ operators of its sandbox, and `concat`, with which an environment joins pieces.
     `{% for x in y %}`                 ->  `{% for x in y | _counted %}`
     `x | filter`                       ->  `x | _spent | filter`
 
-Missing on purpose: filters and methods whose cost their arguments set (`center`, `indent`, `format`, `batch`), loops
+Missing on purpose: filters and methods whose cost their arguments set (`center`, `batch`, `str.format`), loops
 that call themselves, loaders. A template that needs one is refused by name.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any
 
@@ -25,7 +26,7 @@ try:
     from jinja2 import nodes, pass_context
     from jinja2.exceptions import SecurityError, TemplateRuntimeError
     from jinja2.ext import Extension, LoopControlExtension
-    from jinja2.filters import FILTERS
+    from jinja2.filters import FILTERS, do_indent
     from jinja2.meta import find_undeclared_variables
     from jinja2.parser import Parser
     from jinja2.runtime import Context
@@ -38,6 +39,8 @@ except ImportError as missing:
 
 _STEP = 64  # characters of work that an iteration or a call counts as
 _RANGE = 10_000
+_INDENT = 16
+_WIDTH = re.compile(r"%[^%a-zA-Z]*(?:\d{3}|\*)")
 _FILTERS = (
     *("abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "int", "items", "last", "length"),
     *("list", "lower", "map", "max", "min", "reject", "rejectattr", "reverse", "select", "selectattr", "sort"),
@@ -145,6 +148,8 @@ class _Environment(ImmutableSandboxedEnvironment):
             "_concat": _concat,
             "_counted": _counted,
             "_spent": _spent,
+            "format": _format,
+            "indent": _indent,
             "join": _join,
             "replace": _replace,
             "safe": _as_it_is,
@@ -182,6 +187,8 @@ class _Environment(ImmutableSandboxedEnvironment):
         elif operator == "*" and sizes:
             times = next((value for value in (left, right) if isinstance(value, int)), 1)
             spend(sizes[0] * max(0, times))
+        elif operator == "%" and isinstance(left, str):
+            return _formatted(left, right)
         elif sizes or not all(isinstance(value, int | float) and abs(value) < 2**64 for value in (left, right)):
             raise SecurityError(f"{operator} on a text or on large numbers is not allowed in a chat template")
         elif operator == "**" and abs(right) > 64:
@@ -238,6 +245,28 @@ def _as_it_is(context: Context, text: Any) -> Any:
 
 
 @pass_context
+def _format(context: Context, text: Any, *values: Any, **named: Any) -> str:
+    return _formatted(str(text), named or values)
+
+
+def _formatted(text: str, values: Any) -> str:
+    if _WIDTH.search(text):
+        raise SecurityError("a width of more than two digits is not allowed in a chat template")
+    formatted = str.__str__(text) % values
+    spend(len(formatted))
+    return formatted
+
+
+@pass_context
+def _indent(context: Context, text: Any, width: int | str = 4, first: bool = False, blank: bool = False) -> str:
+    if (len(width) if isinstance(width, str) else width) > _INDENT:
+        raise SecurityError(f"indent: by at most {_INDENT}")
+    spend(len(text) * (_INDENT + 1))
+    indented: str = do_indent(text, width, first, blank)
+    return indented
+
+
+@pass_context
 def _tojson(
     context: Context,
     value: Any,
@@ -247,8 +276,8 @@ def _tojson(
     sort_keys: bool = False,
 ) -> str:
     """As transformers writes it; a text in it is data, whoever wrote it."""
-    if isinstance(indent, int) and not 0 <= indent <= 8:
-        raise TemplateRuntimeError("tojson: indent by at most 8")
+    if (indent or 0) > _INDENT or any(len(separator) > _INDENT for separator in separators or ()):
+        raise SecurityError(f"tojson: indent by at most {_INDENT}")
     written = json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
     spend(len(written))
     return written

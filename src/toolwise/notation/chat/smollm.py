@@ -1,5 +1,5 @@
 """SmolLM2, whose template knows no tools and which was taught a JSON list in one tag; SmolLM3, which writes as Hermes
-does, but on one line.
+does, though its template knows tools alone.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ SMOLLM3 = TemplateDialect(
     "smollm3",
     Layout(
         trigger="<tool_call>",
-        before='<tool_call>{"name": "',
+        before='<tool_call>\n{"name": "',
         middle='", "arguments": ',
-        after="}</tool_call>",
+        after="}\n</tool_call>",
         separator="\n",
     ),
 )
