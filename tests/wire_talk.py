@@ -95,10 +95,7 @@ def read(reader: StreamReader, chunks: Iterable[bytes]) -> list[ChatDelta]:
 
 def told(events: Iterable[Any]) -> list[Event]:
     """Events as a server tells them: objects, or texts as they stand."""
-    return [
-        Event(event, "") if isinstance(event, str) else Event(jsonio.compact(event), event.get("type", ""))
-        for event in events
-    ]
+    return [Event(event, "") if isinstance(event, str) else Event(jsonio.compact(event), "") for event in events]
 
 
 class Door:
@@ -134,3 +131,20 @@ class Door:
 def _json(body: Any) -> Response:
     """Integers of any size, which Starlette's own response writes as well; no NaN."""
     return Response(jsonio.compact(body), media_type="application/json")
+
+
+@st.composite
+def spoilt(draw: st.DrawFn, sample: Any) -> Any:
+    """The JSON with one to three of its values replaced, or one field more."""
+    found = jsonio.loads(jsonio.compact(sample))
+    for _ in range(draw(st.integers(1, 3))):
+        holder, key = draw(st.sampled_from(list(_places(found)) or [([found], 0)]))
+        if isinstance(holder, dict) and draw(st.booleans()):
+            key = draw(st.sampled_from([*holder, "type", "id", "new"]))
+        holder[key] = draw(VALUES)
+    return found
+
+
+def _places(value: Any) -> list[tuple[Any, Any]]:
+    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
+    return [place for key in keys for place in [(value, key), *_places(value[key])]]

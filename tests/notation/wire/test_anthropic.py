@@ -56,6 +56,13 @@ def asks(*ids: str) -> dict[str, Any]:
     return {"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "f", "input": {}} for id in ids]}
 
 
+def deep_call() -> dict[str, Any]:
+    deep: Any = {}
+    for _ in range(40):
+        deep = {"a": deep}
+    return {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": deep}]}
+
+
 def result(id: str, content: Any = "done", **fields: Any) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": id, "content": content, **fields}
 
@@ -197,6 +204,7 @@ def test_the_recorded_examples_are_read_as_they_say(file: Path) -> None:
         ({"messages": [user({"type": "document", "source": {}})]}, "messages[0].content[0].type"),
         ({"messages": [user(text("a")), {"role": "assistant", "content": "an answer that goes"}]}, "messages[1].role"),
         ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role"),
+        ({"messages": [user("go"), deep_call()]}, "messages[1].content[0].input"),
         ({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}, "tools[0].type"),
         ({"tools": [{"name": "a", "input_schema": {"type": "string"}}]}, "tools[0].input_schema.type"),
         ({"tools": [{"name": "a", "input_schema": {}}] * 2}, "tools[1]"),

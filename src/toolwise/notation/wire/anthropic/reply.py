@@ -98,7 +98,9 @@ def read_stop(reason: Any, calls: Sequence[ChatCall]) -> StopReason:
         if not all(call.complete for call in calls):
             return StopReason.LENGTH
         return StopReason.CALLS if calls else StopReason.END
-    return {"stop_sequence": StopReason.STOP, "refusal": StopReason.REFUSED}.get(reason, StopReason.LENGTH)
+    if reason == "stop_sequence":
+        return StopReason.STOP
+    return StopReason.REFUSED if reason == "refusal" else StopReason.LENGTH
 
 
 def read_usage(usage: Any, before: TokenUsage | None = None) -> TokenUsage:

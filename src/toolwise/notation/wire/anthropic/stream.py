@@ -123,7 +123,7 @@ class Reader:
     """
 
     def __init__(self) -> None:
-        self._blocks: dict[Any, _Block] = {}
+        self._blocks: dict[int, _Block] = {}
         self._ids: list[str] = []
         self._reason: Any = None
         self._usage = TokenUsage()
@@ -175,7 +175,7 @@ class Reader:
             id = minted_id("toolu_")
         self._ids.append(id)
         begun = _Block(len(self._blocks), block.get("input"))
-        self._blocks[said.get("index")] = begun
+        self._blocks[_index(said)] = begun
         return [CallDelta(begun.number, "", id, name if isinstance(name, str) else "")]
 
     def _block_grew(self, said: Mapping[str, Any]) -> list[ChatDelta]:
@@ -186,13 +186,13 @@ class Reader:
             return _text(delta.get("text"))
         if delta.get("type") != "input_json_delta":
             return []
-        block, piece = self._blocks.get(said.get("index")), delta.get("partial_json")
+        block, piece = self._blocks.get(_index(said)), delta.get("partial_json")
         if block is None or not isinstance(piece, str):
             return []
         return self._grown(block, piece)
 
     def _block_stopped(self, said: Mapping[str, Any]) -> list[ChatDelta]:
-        block = self._blocks.get(said.get("index"))
+        block = self._blocks.get(_index(said))
         if block is None or block.stopped:
             return []
         block.stopped = True
@@ -201,6 +201,13 @@ class Reader:
     def _grown(self, block: _Block, piece: str) -> list[ChatDelta]:
         block.arguments += piece
         return [CallDelta(block.number, piece)] if piece else []
+
+
+def _index(said: Mapping[str, Any]) -> int:
+    index = said.get("index")
+    if not isinstance(index, int):
+        raise promised_otherwise()
+    return index
 
 
 def _text(text: Any) -> list[ChatDelta]:

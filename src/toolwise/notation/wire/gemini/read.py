@@ -163,7 +163,7 @@ def _add_turn(messages: list[Message], places: list[str], content: Field, parts:
     texts: list[str] = []
     calls: list[ChatCall] = []
     before = messages[-1] if messages and messages[-1].role is Role.ASSISTANT else None
-    given = [camel(part["functionCall"])["id"].value for part in parts if not part["functionCall"].absent]
+    given = [camel(part["functionCall"])["id"].text("") for part in parts if not part["functionCall"].absent]
     taken = {*given, *(call.id for message in messages for call in message.calls)}
     for part in parts:
         if part["thought"].flag():

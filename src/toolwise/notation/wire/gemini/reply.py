@@ -84,7 +84,7 @@ class Reading:
         self.usage = TokenUsage()
         self.calls: list[ChatCall] = []
         self.heard = False  # a candidate, or why there is none
-        self._reason: Any = None
+        self._reason = ""
         self._blocked = False
 
     def read(self, body: Any) -> list[str | ChatCall]:
@@ -99,10 +99,12 @@ class Reading:
         if not isinstance(candidate, dict):
             return []
         self.heard = True
-        self._reason = candidate.get("finishReason") or self._reason
+        reason = candidate.get("finishReason")
+        self._reason = (reason if isinstance(reason, str) else "OTHER") if reason else self._reason
         content = candidate.get("content")
         parts = content.get("parts") if isinstance(content, dict) else None
-        found = [said for part in parts or () if isinstance(part, dict) for said in self._part(part)]
+        listed = parts if isinstance(parts, list) else []
+        found = [said for part in listed if isinstance(part, dict) for said in self._part(part)]
         message = candidate.get("finishMessage")
         if candidate.get("finishReason") == "MALFORMED_FUNCTION_CALL" and isinstance(message, str):
             found.append(self._called(ChatCall(minted_id("call_"), "", message)))
