@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from toolwise.core.chat import CallDelta, ChatDelta, ChatRequest, ReplyEnded, StopReason, gathered
 from toolwise.core.clock import Clock
-from toolwise.core.errors import DeadlineExceeded, Overloaded, ToolwiseError, Unauthenticated
+from toolwise.core.errors import DeadlineExceeded, LimitExceeded, Overloaded, ToolwiseError, Unauthenticated
 from toolwise.core.limits import Limits
 from toolwise.notation.wire.base import Ident
 from toolwise.serve.formats import Api, Framing
@@ -45,7 +45,9 @@ def refusal(api: Api, error: ToolwiseError, status: int | None = None, retry_aft
     usual, body = api.wire.write_error(error)
     if status and body["error"].get("code") == usual:  # a format that repeats the status in the body
         body["error"]["code"] = status
-    headers = {}
+    headers: dict[str, str] = {}
+    if isinstance(error, LimitExceeded | DeadlineExceeded):
+        headers["connection"] = "close"  # there may be more of the body than anybody wants to read
     if isinstance(error, Overloaded):
         headers["retry-after"] = str(retry_after)
     if isinstance(error, Unauthenticated):

@@ -32,7 +32,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolwise.core.chat import ChatModel
 from toolwise.core.clock import Clock, SystemClock
-from toolwise.core.errors import BadInput, NotFound, ToolwiseError
+from toolwise.core.errors import BadInput, DeadlineExceeded, NotFound, ToolwiseError
 from toolwise.core.jsonio import quote
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Principal
@@ -177,7 +177,8 @@ def _said_by(api: Api | None, endpoint: Endpoint) -> Endpoint:
         try:
             return await endpoint(request)
         except ToolwiseError as error:
-            return refusal(api or api_of(request.url.path), error)
+            slow = 408 if isinstance(error, DeadlineExceeded) else None  # the request was, and not its answer
+            return refusal(api or api_of(request.url.path), error, slow)
 
     return answering
 

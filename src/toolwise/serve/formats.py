@@ -96,7 +96,8 @@ def _anthropic(asked: ChatRequest, request: Request) -> tuple[ChatRequest, Frami
 
 def _gemini(asked: ChatRequest, request: Request) -> tuple[ChatRequest, Framing]:
     streamed = request.url.path.endswith(":streamGenerateContent")
-    framing: Framing = ServerSentEvents() if request.query_params.get("alt") == "sse" else Array()
+    # Google's client takes a comment for an event, and passes over an empty line.
+    framing: Framing = ServerSentEvents(b"\n") if request.query_params.get("alt") == "sse" else Array()
     return replace(asked, model=request.path_params["model"], stream=streamed), framing
 
 
