@@ -7,7 +7,8 @@ from typing import Any
 
 import anthropic
 import pytest
-from anthropic import Anthropic
+from anthropic import Anthropic, beta_tool
+from pydantic import BaseModel
 
 from recording_api import RecordingApi, recording_api
 from toolwise.core import jsonio
@@ -42,14 +43,14 @@ class Client:
     def __init__(self, api: RecordingApi, streamed: bool, *turns: Any) -> None:
         self.door = Door(wire, lambda received: wire.read_request(jsonio.loads(received.body)), *turns)
         api.answers["POST /v1/messages"] = self.door
-        self._messages = Anthropic(api_key="k", base_url=api.url, max_retries=0).messages
+        self.official = Anthropic(api_key="k", base_url=api.url, max_retries=0)
         self._streamed = streamed
 
     def ask(self, messages: Any, **fields: Any) -> anthropic.types.Message:
         fields = {"model": "m", "max_tokens": 100, "tools": TOOLS, "messages": messages, **fields}
         if not self._streamed:
-            return self._messages.create(**fields)
-        with self._messages.stream(**fields) as stream:
+            return self.official.messages.create(**fields)
+        with self.official.messages.stream(**fields) as stream:
             return stream.get_final_message()
 
 
@@ -160,6 +161,36 @@ def test_a_failure_in_the_middle_of_a_stream_is_raised(api: RecordingApi) -> Non
 def test_pieces_arrive_as_they_were_made(api: RecordingApi) -> None:
     turn = [TextDelta("a"), CallDelta(0, "", "i", "f"), CallDelta(0, '{"n":'), CallDelta(0, "1}")]
     client = Client(api, True, [*turn, ReplyEnded(StopReason.CALLS)])
-    with client._messages.stream(model="m", max_tokens=9, messages=[user("go")]) as stream:
+    with client.official.messages.stream(model="m", max_tokens=9, messages=[user("go")]) as stream:
         found = [event.partial_json for event in stream if event.type == "input_json"]
     assert found == ['{"n":', "1}"]
+
+
+def test_the_client_s_own_loop_runs_tools_and_tells_failures(api: RecordingApi) -> None:
+    @beta_tool
+    def double(n: int) -> str:
+        """Twice a number."""
+        return str(2 * n)
+
+    @beta_tool
+    def fails() -> str:
+        """Fails."""
+        raise ValueError
+
+    asks = ChatReply("", (ChatCall("a", "double", '{"n":21}'), ChatCall("b", "fails", "{}")), StopReason.CALLS)
+    client = Client(api, False, asks, ANSWER)
+    messages = client.official.beta.messages
+    runner = messages.tool_runner(model="m", max_tokens=50, tools=[double, fails], messages=[user("go")])
+    assert [block.text for block in runner.until_done().content if block.type == "text"] == [ANSWER.text]
+    first, second = client.door.asked
+    assert first.tools[0].parameters["properties"]["n"]["type"] == "integer"
+    assert [(message.text[:2], message.is_error) for message in second.messages[2:]] == [("42", False), ("Va", True)]
+
+
+def test_the_client_reads_an_answer_into_its_own_type(api: RecordingApi) -> None:
+    class Sum(BaseModel):
+        n: int
+
+    client = Client(api, False, ChatReply('{"n":42}'))
+    answer = client.official.messages.parse(model="m", max_tokens=9, messages=[user("go")], output_format=Sum)
+    assert answer.parsed_output == Sum(n=42)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolwise.core.errors import ToolwiseError
+from toolwise.core.errors import BadInput, ToolwiseError
 from toolwise.notation.wire.base import Json, status_of
 from toolwise.notation.wire.fields import said
 
@@ -24,7 +24,11 @@ _TYPES = {
 
 def write_error(error: ToolwiseError) -> tuple[int, Json]:
     status = _STATUS.get(error.code) or status_of(error)
-    return status, {"type": "error", "error": {"type": _TYPES.get(status, "api_error"), "message": str(error)}}
+    told: Json = {"type": _TYPES.get(status, "api_error"), "message": str(error)}
+    if isinstance(error, BadInput) and error.field == "thread":
+        # The client's tool runner asks the server to hold the conversation. Told so, it sends all of it every time.
+        told["details"] = {"error_code": "thread_unsupported_request", "unsupported": []}
+    return status, {"type": "error", "error": told}
 
 
 def read_error(status: int, body: Any) -> ToolwiseError:
