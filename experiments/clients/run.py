@@ -191,7 +191,8 @@ def anthropic_client() -> None:
     said: list[Any] = [{"role": "user", "content": ASK}]
     reply = client.messages.create(model=MODEL, max_tokens=64, messages=said, tools=tools, tool_choice={"type": "any"})
     uses = [block for block in reply.content if block.type == "tool_use"]
-    assert uses and set(uses[0].input) == {"a", "b"}
+    assert uses
+    assert set(uses[0].input) == {"a", "b"}
     results = [{"type": "tool_result", "tool_use_id": use.id, "content": "no", "is_error": True} for use in uses]
     said += [{"role": "assistant", "content": reply.content}, {"role": "user", "content": results}]
     with client.messages.stream(model=MODEL, max_tokens=64, messages=said, tools=tools) as stream:
@@ -208,7 +209,8 @@ def gemini_client() -> None:
         temperature=0,
     )
     reply = client.models.generate_content(model=MODEL, contents=ASK, config=config)
-    assert reply.function_calls and set(reply.function_calls[0].args or {}) == {"a", "b"}
+    assert reply.function_calls
+    assert set(reply.function_calls[0].args or {}) == {"a", "b"}
     pieces = client.models.generate_content_stream(
         model=MODEL,
         contents=order("say a few words", "Say hello."),
@@ -232,7 +234,7 @@ def main() -> int:
         try:
             story()
             said = "as it should"
-        except Exception as error:  # each story is told
+        except Exception as error:  # noqa: BLE001 - each story is told
             failed += 1
             said = f"{type(error).__name__}: {str(error)[:200]}"
             traceback.print_exc()
