@@ -160,6 +160,15 @@ def test_a_failure_in_a_stream_is_told_once_and_the_stream_is_not_called_done() 
     assert writer.push(ReplyEnded(StopReason.END)) == writer.fail(BadInput("x")) == []
 
 
+@pytest.mark.case("R42")
+@pytest.mark.parametrize("arguments", ['{"a":1', '{"a":1}'])
+@pytest.mark.parametrize("stop", [StopReason.CALLS, StopReason.END, StopReason.STOP, StopReason.LENGTH])
+def test_a_turn_with_a_call_that_never_ended_is_told_as_cut_off(arguments: str, stop: StopReason) -> None:
+    reply = ChatReply("", (ChatCall("1", "f", arguments, complete=False), ChatCall("2", "g", "{}")), stop)
+    assert openai_chat.read_reply(openai_chat.write_reply(reply, ASKED, IDENT)).stop is StopReason.LENGTH
+    assert read(streamed(reply)).stop is StopReason.LENGTH
+
+
 # Requests
 
 

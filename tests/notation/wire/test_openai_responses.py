@@ -216,6 +216,15 @@ def test_a_failure_in_a_stream_is_its_last_event(error: Any, code: str, deltas: 
     assert writer.push(ReplyEnded(StopReason.END)) == writer.fail(error) == []
 
 
+@pytest.mark.case("R42")
+@pytest.mark.parametrize("arguments", ['{"a":1', '{"a":1}'])
+@pytest.mark.parametrize("stop", [StopReason.CALLS, StopReason.END, StopReason.STOP, StopReason.LENGTH])
+def test_a_turn_with_a_call_that_never_ended_is_told_as_cut_off(arguments: str, stop: StopReason) -> None:
+    reply = ChatReply("", (ChatCall("1", "f", arguments, complete=False), ChatCall("2", "g", "{}")), stop)
+    assert openai_responses.read_reply(openai_responses.write_reply(reply, ASKED, IDENT)).stop is StopReason.LENGTH
+    assert gathered(read_stream(openai_responses.reader(), map(encode, streamed(reply)))).stop is StopReason.LENGTH
+
+
 # Requests
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolwise.core import jsonio
-from toolwise.core.chat import ChatCall, Message, Role, ToolChoice, ToolSpec
+from toolwise.core.chat import ChatCall, Message, Role, StopReason, ToolChoice, ToolSpec
 from toolwise.core.errors import LEAVES, BadInput, ModelUnavailable, ToolFailed, ToolwiseError
 from toolwise.core.jsonio import printable, quote
 from toolwise.core.limits import LIMITS, Limits
@@ -325,6 +325,16 @@ def shown_as_text(calls: Iterable[ChatCall]) -> tuple[str, tuple[ChatCall, ...]]
         else:
             texts.append(call.arguments)
     return "".join(texts), tuple(named)
+
+
+def told_stop(stop: StopReason, called: bool, broken: bool) -> StopReason:
+    """How a turn ended, for an API that says so of the whole turn.
+
+    One in which a call was never closed counts as cut off, lest a client runs it; one without calls waits for none.
+    """
+    if broken and stop is not StopReason.REFUSED:
+        return StopReason.LENGTH
+    return StopReason.END if stop is StopReason.CALLS and not called else stop
 
 
 def event_json(data: str, limits: Limits = LIMITS) -> Mapping[str, Any]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from toolwise.core.chat import ChatReply, ChatRequest, StopReason, TokenUsage
 from toolwise.notation.wire.base import Ident, Json
-from toolwise.notation.wire.fields import shown_as_text
+from toolwise.notation.wire.fields import shown_as_text, told_stop
 from toolwise.notation.wire.openai_chat.write import write_call
 
 DONE = "[DONE]"
-_FINISH = {
+FINISH = {
     StopReason.END: "stop",
     StopReason.STOP: "stop",
     StopReason.CALLS: "tool_calls",
@@ -17,18 +17,14 @@ _FINISH = {
 }
 
 
-def finish_reason(stop: StopReason, called: bool) -> str:
-    """`called`: whether a call was written; a turn without any waits for none."""
-    return "stop" if stop is StopReason.CALLS and not called else _FINISH[stop]
-
-
 def write_reply(reply: ChatReply, request: ChatRequest, ident: Ident) -> Json:
     unread, calls = shown_as_text(reply.calls)
     text = reply.text + unread
+    stop = told_stop(reply.stop, bool(calls), not all(call.complete for call in calls))
     message: Json = {"role": "assistant", "content": text if text or not calls else None, "refusal": None}
     if calls:
         message["tool_calls"] = [write_call(call) for call in calls]
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason(reply.stop, bool(calls))}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": FINISH[stop]}
     return head(ident, "chat.completion") | {"choices": [choice], "usage": write_usage(reply.usage)}
 
 

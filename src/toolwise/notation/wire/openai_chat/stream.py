@@ -6,8 +6,9 @@ from toolwise.core import jsonio
 from toolwise.core.chat import CallDelta, ChatDelta, ChatRequest, ReplyEnded, TextDelta
 from toolwise.core.errors import ToolwiseError
 from toolwise.notation.wire.base import Event, Ident, Json
+from toolwise.notation.wire.fields import told_stop
 from toolwise.notation.wire.openai_chat.errors import error_object
-from toolwise.notation.wire.openai_chat.reply import DONE, finish_reason, head, write_usage
+from toolwise.notation.wire.openai_chat.reply import DONE, FINISH, head, write_usage
 
 
 class Writer:
@@ -57,7 +58,8 @@ class Writer:
         return sum(number is not None for number in self._numbers.values())
 
     def _end(self, ended: ReplyEnded) -> list[Event]:
-        events = [self._chunk({}, finish_reason(ended.stop, self._named > 0))]
+        broken = any(self._numbers.get(index) is not None for index in ended.broken)
+        events = [self._chunk({}, FINISH[told_stop(ended.stop, self._named > 0, broken)])]
         if self._usage:
             events.append(Event(jsonio.compact(self._head | {"choices": [], "usage": write_usage(ended.usage)})))
         self._ended = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolwise.core.chat import ChatCall, ChatReply, ChatRequest, StopReason, TokenUsage
 from toolwise.notation.wire.base import Ident, Json
-from toolwise.notation.wire.fields import shown_as_text
+from toolwise.notation.wire.fields import shown_as_text, told_stop
 from toolwise.notation.wire.openai_responses.write import write_choice, write_format, write_tool
 
 _INCOMPLETE = {StopReason.LENGTH: "max_output_tokens", StopReason.REFUSED: "content_filter"}
@@ -13,11 +13,12 @@ _INCOMPLETE = {StopReason.LENGTH: "max_output_tokens", StopReason.REFUSED: "cont
 def write_reply(reply: ChatReply, request: ChatRequest, ident: Ident) -> Json:
     unread, calls = shown_as_text(reply.calls)
     text = reply.text + unread
+    stop = told_stop(reply.stop, bool(calls), not all(call.complete for call in calls))
     output: list[Json] = []
     if text or not calls:
-        output.append(message_item(ident, 0, text, _item_status(reply.stop if not calls else StopReason.END)))
+        output.append(message_item(ident, 0, text, _item_status(stop if not calls else StopReason.END)))
     output += [call_item(ident, len(output) + number, call) for number, call in enumerate(calls)]
-    return response(request, ident, output, reply.stop, reply.usage)
+    return response(request, ident, output, stop, reply.usage)
 
 
 def response(

@@ -9,14 +9,14 @@ from toolwise.core import jsonio
 from toolwise.core.chat import CallDelta, ChatCall, ChatDelta, ChatRequest, ReplyEnded, StopReason, TextDelta
 from toolwise.core.errors import ToolwiseError
 from toolwise.notation.wire.base import Event, Ident, Json, status_of
-from toolwise.notation.wire.fields import Nesting
+from toolwise.notation.wire.fields import Nesting, told_stop
 from toolwise.notation.wire.openai_chat.errors import error_object
 from toolwise.notation.wire.openai_responses.reply import call_item, message_item, response, text_part
 
 _CODES = {400: "invalid_prompt", 429: "rate_limit_exceeded"}  # the API knows no others for what happens here
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Item:
     """An item of the output, as it grows; a message where `call` is None."""
 
@@ -102,14 +102,16 @@ class Writer:
         events: list[Event] = []
         if not self._items:
             events += self._open(_Item(0))
-        cut = ended.stop in (StopReason.LENGTH, StopReason.REFUSED)
+        broken = [item for item in map(self._calls.get, ended.broken) if item is not None]
+        stop = told_stop(ended.stop, any(item.call for item in self._items), bool(broken))
+        cut = stop in (StopReason.LENGTH, StopReason.REFUSED)
         for item in self._items:
             if item.done is None:
-                events += self._close(item, cut if item.call is None else item.nesting.open)
+                events += self._close(item, cut if item.call is None else item in broken)
         self._ended = True
         # A call that went on after it was done is told as it is in the end.
         output = [self._written(item, item.done["status"]) for item in self._items if item.done]
-        told = response(self._request, self._ident, output, ended.stop, ended.usage)
+        told = response(self._request, self._ident, output, stop, ended.usage)
         return [*events, self._event(f"response.{told['status']}", response=told)]
 
     # Items
