@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from google import genai
 from google.genai import errors, types
+from pydantic import BaseModel, Field
 
 from recording_api import Received, RecordingApi, recording_api
 from toolwise.core import jsonio
 from toolwise.core.chat import ChatCall, ChatReply, ChatRequest, Role, StopReason, TextDelta, TokenUsage
-from toolwise.core.errors import BadInput, Denied, NotFound, Overloaded, Unauthenticated
+from toolwise.core.errors import BadInput, Denied, InvalidArguments, NotFound, Overloaded, Unauthenticated
+from toolwise.core.schema import Validator
 from toolwise.notation.wire import gemini as wire
 from wire_talk import Door
 
@@ -176,6 +178,28 @@ def test_a_schema_for_the_answer_arrives_in_both_its_forms(api: RecordingApi, st
     plain = {"type": "object", "properties": {"n": {"type": "integer"}}}
     client.ask("go", response_mime_type="application/json", response_json_schema=plain)
     assert [request.output and request.output.schema for request in client.door.asked] == [plain, plain]
+
+
+def test_the_client_reads_an_answer_into_its_own_type(api: RecordingApi) -> None:
+    class Part(BaseModel):
+        kind: Literal["p", "q"]
+        size: int = Field(ge=1)
+
+    class Whole(BaseModel):
+        parts: list[Part]
+        name: str | None = None
+
+    client = Client(api, False, ChatReply('{"parts":[{"kind":"q","size":2}]}'))
+    answer = client.ask("go", response_mime_type="application/json", response_schema=Whole)
+    assert answer.parsed == Whole(parts=[Part(kind="q", size=2)])
+    asked_for = client.door.asked[0].output
+    assert asked_for is not None
+    assert asked_for.schema is not None
+    validator = Validator(asked_for.schema)
+    validator.validate(jsonio.loads(answer.text))
+    for wrong in ({}, {"parts": [{"kind": "x", "size": 2}]}, {"parts": [{"kind": "p", "size": 0}]}):
+        with pytest.raises(InvalidArguments):
+            validator.validate(wrong)
 
 
 @pytest.mark.parametrize(

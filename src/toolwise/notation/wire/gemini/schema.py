@@ -58,7 +58,7 @@ def _scalars(part: Field) -> dict[str, Any]:
             reference = part[name].filled()
             schema["$ref"] = reference if reference.startswith("#") else f"#/$defs/{reference}"
     schema |= {name: part[name].text() for name in _TEXTS if not part[name].absent}
-    schema |= {name: part[name].value for name in _NUMBERS if part[name].number() is not None}
+    schema |= {name: _plain(part[name].value) for name in _NUMBERS if part[name].number() is not None}
     schema |= {name: _count(part[name]) for name in _COUNTS if not part[name].absent}
     if part["format"].text("") not in _WIDTHS:
         schema["format"] = part["format"].text()
@@ -67,6 +67,11 @@ def _scalars(part: Field) -> dict[str, Any]:
     if "default" in part.object():
         schema["default"] = part["default"].value
     return schema
+
+
+def _plain(number: float) -> float:
+    """Clients write every number as a double; 1.0 is the integer 1 again, as readers of schemas want it."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 def _count(place: Field) -> int:
