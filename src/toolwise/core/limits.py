@@ -106,6 +106,17 @@ class Limits:
     decodings: int = 8  # of a path's value, by servers and proxies on the way; whoever needs more hides something
     error_line_chars: int = 200  # of what a server says of a failure
 
+    # Tools of MCP servers, and tools served to MCP clients
+    mcp_servers: int = 32  # of one file; each is a process or a connection
+    mcp_tools: int = 256  # of one server, as of an OpenAPI description
+    mcp_pages: int = 64  # of a listing; servers put fifty tools on a page
+    mcp_bytes: int = 4 * 1024 * 1024  # of one message; a listing of so many tools, or a picture
+    mcp_unasked: int = 1_000  # messages in a row that answer nothing; a long call tells its progress a hundred times
+    mcp_start_seconds: float = 30.0  # until a server has listed its tools; some are fetched first, by npx or uvx
+    mcp_call_seconds: float = 8.0  # of one call, unless the server is given more; below call_seconds
+    mcp_close_seconds: float = 2.0  # between the end of a server's input and its death
+    mcp_silences: int = 2  # calls in a row without an answer, after which the next one meets a new server
+
     # Corpora
     document_bytes: int = 8 * 1024 * 1024  # one document; a longer line is a broken file
     label_chars: int = 4_096  # of a document's id, address or language, which every passage repeats; paths end there
@@ -154,6 +165,10 @@ class Limits:
     stop_strings: int = 4  # of one request; what the chat APIs take, and each is looked for in every piece of text
     temperature: float = 2.0  # what the chat APIs take; beyond it, text is noise
     upstream_tokens: int = 4_096  # of an answer where an API must be told and nobody said; a long one, and tools fit
+    run_tokens: int = 500_000  # that an agent's turns read and write for one question; sixteen long prompts
+    upstream_seconds: float = 600.0  # for a whole answer of a server; what official clients wait at most
+    silent_seconds: float = 120.0  # of a server before its next piece; a long prompt is read in less
+    upstream_bytes: int = 64 * 1024**2  # of a whole answer; some 300 of each token of a stream
     event_bytes: int = 1024 * 1024  # of one server-sent event; a whole answer in one piece fits
 
     # Strict decoding

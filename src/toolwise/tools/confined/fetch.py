@@ -91,12 +91,12 @@ def safe_fetch(
         raise BadInput(f"{quote(method)} cannot be sent: use {', '.join(METHODS)}; GET and HEAD take no body.")
     if body is None and method in _WITH_BODY:
         body = b""  # servers are told, lest they wait for one
-    left = _countdown(clock, limits.fetch_seconds)
+    left = countdown(clock, limits.fetch_seconds)
     sent = {"user-agent": "toolwise", **checked_headers(headers or {})}
     private = frozenset((_allowed_host(host), port) for host, port in allowed)
     target = Target.read(url, limits)
     for _ in range(limits.redirects + 1):
-        addresses = _checked_addresses(target, private, network, left)
+        addresses = checked_addresses(target, private, network, left)
         request = Request(method, {**sent, "accept-encoding": "gzip"}, body)
         with exchange(target, addresses, request, network=network, left=left, leaving=leaving, tls=tls) as reply:
             follows = method in _FOLLOWS and reply.status in _REDIRECTS
@@ -113,7 +113,7 @@ def safe_fetch(
     raise LimitExceeded(f"The page redirects more than {limits.redirects} times: choose another.")
 
 
-def _countdown(clock: Clock, seconds: float) -> Left:
+def countdown(clock: Clock, seconds: float) -> Left:
     deadline = clock.monotonic() + seconds
 
     def left() -> float:
@@ -141,7 +141,7 @@ def _allowed_host(text: str) -> str:
         raise BadInput(f"{quote(text)} is no host that can be allowed: give a plain name or an address.") from error
 
 
-def _checked_addresses(target: Target, private: Collection[tuple[str, int]], network: Network, left: Left) -> list[str]:
+def checked_addresses(target: Target, private: Collection[tuple[str, int]], network: Network, left: Left) -> list[str]:
     """The addresses that may be connected to: all that the name has, if every one may."""
     refusal = UnsafeTarget(f"The host {quote(target.host)} is not a public one on its usual port: choose another.")
     may_be_private = (target.host, target.port) in private

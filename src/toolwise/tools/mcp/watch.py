@@ -1,0 +1,122 @@
+"""Between a transport and the `mcp` package: what a server says is looked at before anything acts on it.
+
+Covered: an answer to what was never asked, or answered before (`strict`: where one pipe carries all of them), and a
+server that talks and never answers, end its session; of a listing, tools that are none are taken out and noted, so that
+one of them costs the others nothing, and so is all that a server says of its tools beyond name, description and schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolwise.core.jsonio import quote
+from toolwise.core.limits import Limits
+from toolwise.tools.mcp.life import Life
+
+Streams = AbstractAsyncContextManager[tuple[Any, Any]]
+
+
+@dataclass
+class Watch:
+    """What was asked and not answered, by id. Of a listing: `left_out` has name and reason of each part that is no
+    tool, and `kept` the names of its last page."""
+
+    life: Life
+    limits: Limits
+    strict: bool
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    _asked: dict[str, str] = field(default_factory=dict)
+    _unasked: int = 0
+
+    @asynccontextmanager
+    async def around(self, streams: Streams) -> AsyncIterator[tuple[Any, Any]]:
+        async with streams as (read, write):
+            yield _Reading(read, self), _Writing(write, self)
+
+    def leaves(self, message: Any) -> None:
+        if hasattr(message, "method") and hasattr(message, "id"):
+            self._asked[str(message.id)] = message.method
+
+    def arrives(self, message: Any) -> bool:
+        """Whether it may be handed on; otherwise the session has ended."""
+        if hasattr(message, "method"):
+            self._unasked += 1
+            if self._unasked > self.limits.mcp_unasked:
+                self.life.end(f"said {self.limits.mcp_unasked} things in a row that nobody had asked for")
+            return self._unasked <= self.limits.mcp_unasked
+        self._unasked = 0
+        method = self._asked.pop(str(message.id), None)
+        if method is None and self.strict:
+            self.life.end("answered what it was not asked, or had answered before")
+            return False
+        if method == "tools/list" and hasattr(message, "result"):
+            self._tools(message.result)
+        return True
+
+    def _tools(self, listing: dict[str, Any]) -> None:
+        told = listing.get("tools")
+        if isinstance(told, list):
+            listing["tools"] = [tool for each in told[: self.limits.mcp_tools + 1] if (tool := self._tool(each))]
+            self.kept = [tool["name"] for tool in listing["tools"]]
+
+    def _tool(self, told: Any) -> dict[str, Any] | None:
+        match told:
+            case {"name": str(name), "inputSchema": dict(schema)} if isinstance(told.get("description", ""), str):
+                return {"name": name, "description": told.get("description", ""), "inputSchema": schema}
+            case {"name": str(name)}:
+                self.left_out.append((name, "its description is no text, or its schema no object"))
+            case _:
+                self.left_out.append(("", f"it has no name that is a text, but {quote(type(told).__name__)}"))
+        return None
+
+
+class _Reading:
+    """A session's read stream."""
+
+    def __init__(self, inner: Any, watch: Watch) -> None:
+        self._inner, self._watch = inner, watch
+
+    async def receive(self) -> Any:
+        return await self.__anext__()
+
+    def __aiter__(self) -> _Reading:
+        return self
+
+    async def __anext__(self) -> Any:
+        item = await self._inner.__anext__()
+        if not isinstance(item, Exception) and not self._watch.arrives(item.message):
+            raise StopAsyncIteration
+        return item
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> _Reading:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class _Writing:
+    """A session's write stream."""
+
+    def __init__(self, inner: Any, watch: Watch) -> None:
+        self._inner, self._watch = inner, watch
+
+    async def send(self, item: Any) -> None:
+        self._watch.leaves(item.message)
+        await self._inner.send(item)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> _Writing:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
