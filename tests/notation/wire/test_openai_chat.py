@@ -538,6 +538,7 @@ def test_usage_is_taken_where_it_is_told(usage: dict[str, Any], told: TokenUsage
 def test_each_piece_comes_as_soon_as_it_is_there() -> None:
     reader = openai_chat.reader()
     assert reader.push(chunk({"role": "assistant", "content": ""})) == []
+    assert reader.push(Event("")) == []
     assert reader.push(chunk({"content": "a"})) == [TextDelta("a")]
     assert reader.push(chunk({"tool_calls": [call("", "f", "1", 0)]})) == [CallDelta(0, "", "1", "f")]
     assert reader.push(chunk({"tool_calls": [call('{"', index=0)]})) == [CallDelta(0, '{"')]

@@ -453,6 +453,10 @@ def test_a_stream_that_breaks_off_is_cut() -> None:
     assert read(added(call("{}"))).stop is StopReason.LENGTH
 
 
+def test_events_without_data_and_an_end_that_the_api_has_not_are_passed_over() -> None:
+    assert [openai_responses.reader().push(Event(data)) for data in ("", " ", "[DONE]")] == [[], [], []]
+
+
 def test_items_that_say_nothing_here_are_passed_over() -> None:
     reasoning = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}
     delta = {"type": "reasoning_summary_text.delta", "delta": "hm"}

@@ -50,7 +50,7 @@ class Reader:
 
     def push(self, event: Event) -> list[ChatDelta]:
         """Raises ModelUnavailable for what the API does not promise, and where the server says that it failed."""
-        if self._ended:
+        if self._ended or not event.data.strip():  # some servers keep a line open by events without data
             return []
         if event.data.strip() == DONE:
             return self.flush()

@@ -55,7 +55,7 @@ class Reader:
 
     def push(self, event: Event) -> list[ChatDelta]:
         """Raises ModelUnavailable for what the API does not promise, and where the server says that it failed."""
-        if self._ended or event.data.strip() == DONE:
+        if self._ended or event.data.strip() in ("", DONE):
             return []
         body = event_json(event.data)
         kind = Field(body)["type"].word or event.name
