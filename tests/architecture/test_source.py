@@ -302,8 +302,8 @@ def test_only_heavy_packages_are_imported_inside_functions(file: Path) -> None:
     assert not hidden, f"{file.name} imports inside a function: {hidden}"
 
 
-#: What else has a method `run`: programs, event loops, and the gate's own processes.
-OTHER_RUNS = {"asyncio", "subprocess", "self._runner", "_Server(program, theirs, tools, limits)"}
+#: What else has a method `run`: programs, event loops, loops of agents, and the gate's own processes.
+OTHER_RUNS = {"agent", "asyncio", "subprocess", "self._runner", "_Server(program, theirs, tools, limits)"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=IDS)
