@@ -230,3 +230,10 @@ def test_every_answer_has_an_id_that_the_clients_show(local: Served) -> None:
     assert refused.value.request_id
     first, second = (local.get("/health").headers["x-request-id"] for _ in range(2))
     assert first != second
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta"])
+def test_under_both_versions_gemini_s_paths_are_refused_in_its_shape(version: str, local: Served) -> None:
+    path = f"/{version}/models/scripted:generateContent"
+    assert api_of(path).name == "gemini"
+    shaped(local.get(path), path, 405)

@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 from starlette.requests import Request
 
 from toolwise.core.chat import ChatRequest
+from toolwise.core.errors import BadInput
 from toolwise.notation.wire import anthropic, gemini, openai_chat, openai_responses, sse
 from toolwise.notation.wire.base import Event, WireFormat
 
@@ -96,8 +97,11 @@ def _anthropic(asked: ChatRequest, request: Request) -> tuple[ChatRequest, Frami
 
 def _gemini(asked: ChatRequest, request: Request) -> tuple[ChatRequest, Framing]:
     streamed = request.url.path.endswith(":streamGenerateContent")
+    alt = request.query_params.getlist("alt") or ["json"]
+    if alt not in (["sse"], ["json"]):
+        raise BadInput("alt is sse or json.", "alt")
     # Google's client takes a comment for an event, and passes over an empty line.
-    framing: Framing = ServerSentEvents(b"\n") if request.query_params.get("alt") == "sse" else Array()
+    framing: Framing = ServerSentEvents(b"\n") if alt == ["sse"] else Array()
     return replace(asked, model=request.path_params["model"], stream=streamed), framing
 
 
@@ -119,6 +123,11 @@ APIS = (
 
 
 def api_of(path: str) -> Api:
-    """Whose shape an answer under this path has: that of the longest path that stands above it."""
+    """Whose shape an answer under this path has: that of the longest path that stands above it.
+
+    Gemini's newer client asks under `/v1` too, where what it asks for says whose path it is.
+    """
+    if path.endswith(METHODS):
+        return next(api for api in APIS if api.name == "gemini")
     fitting = [api for api in APIS if path == api.under or path.startswith((api.under + "/", api.under + ":"))]
     return max(fitting, key=lambda api: len(api.under), default=APIS[0])
