@@ -25,6 +25,8 @@ from toolwise.notation.wire.fields import arguments_text, cut_off, event_json, m
 class Writer:
     """Blocks are numbered as they begin. Text after a call is a block of its own; so is a call that has no name, as
     text. A piece of a call whose block has stopped goes to that block all the same: clients add up by number.
+
+    Not covered: arguments that turn out to be no JSON. They have gone out by then, and the client's parser says so.
     """
 
     def __init__(self, request: ChatRequest, ident: Ident) -> None:
