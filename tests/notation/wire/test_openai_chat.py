@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat.completion_create_params import (
+    CompletionCreateParamsNonStreaming,
+    CompletionCreateParamsStreaming,
+)
 from openai_talk import any_replies, requests
 
 from toolwise.core import jsonio
@@ -29,6 +33,7 @@ from toolwise.core.chat import (
 from toolwise.core.errors import LEAVES, BadInput, ModelUnavailable, NotFound
 from toolwise.notation.wire import openai_chat
 from toolwise.notation.wire.base import Event
+from toolwise.notation.wire.openai_chat.read import LEFT, READ
 from toolwise.notation.wire.sse import encode
 from wire_talk import IDENT, cut_pieces, cuts, written
 from wire_talk import read as read_stream
@@ -318,6 +323,19 @@ def test_what_cannot_be_honoured_is_refused_by_its_place(fields: dict[str, Any],
     assert str(refused.value).startswith(place + ": ")
     status, body = openai_chat.write_error(refused.value)
     assert (status, body["error"]["param"]) == (400, place)
+
+
+def test_every_option_of_the_official_package_is_read_left_or_refused_on_purpose() -> None:
+    refused = {"audio", "function_call", "functions", "moderation", "web_search_options"}
+    known = set(get_type_hints(CompletionCreateParamsStreaming)) | set(
+        get_type_hints(CompletionCreateParamsNonStreaming)
+    )
+    assert known - READ - LEFT == refused
+    assert (READ | LEFT) - known == set()
+    assert not READ & LEFT
+    for name in refused:
+        with pytest.raises(BadInput, match=rf"^{name}: not supported"):
+            request(**{name: {}})
 
 
 @pytest.mark.case("R19")

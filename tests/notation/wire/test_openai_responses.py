@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.responses import Response, ResponseStreamEvent
+from openai.types.responses.response_create_params import (
+    ResponseCreateParamsNonStreaming,
+    ResponseCreateParamsStreaming,
+)
 from openai_talk import any_replies, requests
 from pydantic import TypeAdapter
 
@@ -31,6 +35,7 @@ from toolwise.core.chat import (
 from toolwise.core.errors import BadInput, BudgetExceeded, ModelUnavailable, StorageUnavailable
 from toolwise.notation.wire import openai_responses
 from toolwise.notation.wire.base import Event
+from toolwise.notation.wire.openai_responses.read import LEFT, READ
 from toolwise.notation.wire.sse import encode
 from wire_talk import IDENT, cut_pieces, cuts, written
 from wire_talk import read as read_stream
@@ -347,6 +352,18 @@ def test_what_cannot_be_honoured_is_refused_by_its_place(fields: dict[str, Any],
         request(**fields)
     assert refused.value.field == place
     assert openai_responses.write_error(refused.value)[1]["error"]["param"] == place
+
+
+def test_every_option_of_the_official_package_is_read_left_or_refused_on_purpose() -> None:
+    stored = {"previous_response_id", "conversation", "prompt"}
+    refused = {"access_programs", "background_options", "context_management", "image", "moderation"}
+    known = set(get_type_hints(ResponseCreateParamsStreaming)) | set(get_type_hints(ResponseCreateParamsNonStreaming))
+    assert known - READ - LEFT == refused | stored
+    assert (READ | LEFT) - known == set()
+    assert not READ & LEFT
+    for name in refused:
+        with pytest.raises(BadInput, match=rf"^{name}: not supported"):
+            request(**{name: {}})
 
 
 @pytest.mark.parametrize("option", [{"seed": 1}, {"stop": ("x",)}])
