@@ -17,6 +17,7 @@ Not covered: which text a tokenizer would write. Every way to spell a text in to
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -37,7 +38,8 @@ Bits = npt.NDArray[np.bool_]
 
 
 class Masks:
-    """The grammars of one tokenizer, compiled once each. Making it takes about a second for a large vocabulary.
+    """The grammars of one tokenizer, compiled once each; threads may share it. Making it takes about a second for a
+    large vocabulary.
 
     Raises BadInput where llguidance is not installed, or the tokenizer does not say which bytes its tokens are.
     """
@@ -53,16 +55,18 @@ class Masks:
         ends = sorted(tokenizer.end)
         self._vocabulary = self._package.LLTokenizer(wrapper, eos_token=ends or [self.size])
         self._compiled: OrderedDict[Grammar, Matcher] = OrderedDict()
+        self._turn = threading.Lock()
 
     def matcher(self, grammar: Grammar) -> Matcher:
         """A fresh matcher. Raises BadInput for a grammar that is too large even with its schemas left open."""
-        found = self._compiled.get(grammar)
-        if found is None:
-            found = self._compiled[grammar] = self._compile(grammar)
-            while len(self._compiled) > self._limits.grammars:
-                self._compiled.popitem(last=False)
-        self._compiled.move_to_end(grammar)
-        return found.fork()
+        with self._turn:  # one grammar at a time, and none twice
+            found = self._compiled.get(grammar)
+            if found is None:
+                found = self._compiled[grammar] = self._compile(grammar)
+                while len(self._compiled) > self._limits.grammars:
+                    self._compiled.popitem(last=False)
+            self._compiled.move_to_end(grammar)
+            return found.fork()
 
     def spell(self, text: str) -> str:
         """A text of a grammar as Lark: what is a control token of this tokenizer is that token."""

@@ -53,8 +53,8 @@ def write_body(tool: Signature, arguments: Mapping[str, Any], notation: Notation
     raw = _raw(tool, arguments, notation)
     if raw is None:
         values = plain(arguments, InvalidArguments, LIMITS.json_size)
-        written = ", ".join(f"{_write_key(key)}={dumps(value)}" for key, value in values.items())
-        raw = _guard_json(written, notation)
+        written = ", ".join(f"{write_key(key)}={dumps(value)}" for key, value in values.items())
+        raw = guarded_json(written, notation)
     return f"{tool.name}({raw})"
 
 
@@ -94,11 +94,13 @@ def read_arguments(raw: str, tool: Signature, notation: Notation = PLAIN) -> dic
     return arguments
 
 
-def _write_key(key: str) -> str:
+def write_key(key: str) -> str:
+    """A key of a pair, unguarded."""
     return key if key.isidentifier() else dumps(key)
 
 
-def _guard_json(written: str, notation: Notation) -> str:
+def guarded_json(written: str, notation: Notation) -> str:
+    """JSON as it stands inside parentheses: strings hold no bare start of a marker, and parentheses pair."""
     starts = re.compile(marker_starts(notation))
     strings = re.sub(_STRING, lambda string: starts.sub(lambda found: _code(found[0]), string[0]), written)
     return guard(strings, _code)

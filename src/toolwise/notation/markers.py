@@ -94,11 +94,15 @@ def escape(data: str, notation: Notation, after: str = "") -> str:
     return written[: len(written) - len(after)]
 
 
+def escapable(notation: Notation) -> frozenset[str]:
+    """The characters that may stand behind a backslash."""
+    return frozenset("\\nr()").union(core_of(marker)[0] for marker in notation.markers)
+
+
 def unescape(written: str, notation: Notation, *, strict: bool = True) -> str:
     """The data that was written. An escape that `escape` cannot have made raises MalformedCall; if not `strict`, it
     means its two characters."""
-    cores = map(core_of, notation.markers)
-    known = {*"\\nr()", *(core[0] for core in cores)}
+    known = escapable(notation)
 
     def read(found: re.Match[str]) -> str:
         character = found[1]

@@ -42,10 +42,12 @@ class Downgrade:
 
 @dataclass(frozen=True, slots=True)
 class MaskedSchema:
-    """A normalised schema as JSON text, and the tool whose it is (`""`: the answer's own)."""
+    """A normalised schema as JSON text, the tool whose it is (`""`: the answer's own), and what stands in its place
+    where the engine refuses it."""
 
     tool: str
     text: str
+    instead: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +76,11 @@ class Grammar:
         return self.lark(quoted)
 
     def opened(self, number: int) -> Grammar:
-        """With any JSON object in place of schema `number`, and that recorded."""
+        """With any JSON (object) in place of schema `number`, and that recorded."""
         schemas = list(self.schemas)
-        tool = schemas[number].tool
-        schemas[number] = MaskedSchema(tool, schema_text(ANY_OBJECT))
-        said = Downgrade(tool, "", "schema")
+        given = schemas[number]
+        schemas[number] = replace(given, text=given.instead)
+        said = Downgrade(given.tool, "", "schema")
         return replace(self, schemas=tuple(schemas), downgrades=(*self.downgrades, said))
 
 
@@ -97,8 +99,14 @@ class Parts:
             self.texts.append(text)
         return f"text_{self.texts.index(text)}"
 
-    def schema(self, tool: str, schema: Mapping[str, Any], downgrades: Iterable[Downgrade]) -> str:
-        self.schemas.append(MaskedSchema(tool, schema_text(schema)))
+    def schema(
+        self,
+        tool: str,
+        schema: Mapping[str, Any],
+        downgrades: Iterable[Downgrade],
+        instead: Mapping[str, Any] = ANY_OBJECT,
+    ) -> str:
+        self.schemas.append(MaskedSchema(tool, schema_text(schema), schema_text(instead)))
         self.downgrades.extend(downgrades)
         return f"schema_{len(self.schemas) - 1}"
 

@@ -52,6 +52,17 @@ _REF_ALONE = re.compile(r"https?://json-schema\.org/draft-0[67]/schema#?")
 _OBJECT_WORDS = frozenset({"properties", "required", "additionalProperties", "patternProperties"})
 _DIGITS = 10**18 - 1
 _ANY = "any"
+_THIS = {"$ref": f"#/$defs/{_ANY}"}
+_KINDS: Schema = {
+    "anyOf": [
+        {"type": ["string", "boolean", "null"]},
+        {"type": "number", "minimum": -_DIGITS, "maximum": _DIGITS},
+        {"type": "array", "items": _THIS},
+        {"type": "object", "additionalProperties": _THIS},
+    ]
+}
+#: Any JSON, its numbers within bounds.
+ANYTHING: Schema = {**_THIS, "$defs": {_ANY: _KINDS}}
 _LOWER, _UPPER = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
 #: What is left out first where the engine refuses a place.
 _DROP_ORDER = (
@@ -273,12 +284,8 @@ class _Reader:
             found |= self._anything()
 
     def _anything(self) -> Schema:
-        this = {"$ref": f"#/$defs/{_ANY}"}
-        if _ANY not in self._definitions:
-            number = {"type": "number", "minimum": -_DIGITS, "maximum": _DIGITS}
-            several = [{"type": "array", "items": this}, {"type": "object", "additionalProperties": this}]
-            self._definitions[_ANY] = {"anyOf": [{"type": ["string", "boolean", "null"]}, number, *several]}
-        return dict(this)
+        self._definitions[_ANY] = _KINDS
+        return dict(_THIS)
 
     def _bound_numbers(self, found: Schema) -> None:
         kinds = found.get("type", "number")
