@@ -183,6 +183,6 @@ def _server_tools(
     opened = open_state(where)
     try:
         with Gate(registry, rules, opened) as gate:
-            yield ServerTools(gate, registry)
+            yield ServerTools(gate, registry, opened)
     finally:
         opened.close()

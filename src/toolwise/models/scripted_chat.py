@@ -43,6 +43,7 @@ from toolwise.core.clock import Clock, SystemClock
 from toolwise.core.errors import ModelUnavailable
 
 _CLOCK = SystemClock()
+_MOST = 64  # items of a list and characters of a string that a schema may want
 
 
 @dataclass(slots=True)
@@ -171,7 +172,7 @@ def _id(request: ChatRequest, index: int) -> str:
 
 
 def smallest(schema: Any, root: Mapping[str, Any] | None = None, depth: int = 0) -> Any:
-    """A small value that fits the schema, for schemas that say their types; None where nothing is said."""
+    """A small value that fits the schema, for schemas that say their types and are some; None where nothing is said."""
     if not isinstance(schema, Mapping) or depth > 16:
         return None
     root = schema if root is None else root
@@ -185,15 +186,21 @@ def smallest(schema: Any, root: Mapping[str, Any] | None = None, depth: int = 0)
             return smallest(target, root, depth + 1)
         case {"anyOf": [first, *_]} | {"oneOf": [first, *_]}:
             return smallest(first, root, depth + 1)
-    kind = schema.get("type")
-    kind = kind[0] if isinstance(kind, list) and kind else kind
-    if kind == "object" or "properties" in schema:
-        parts = schema.get("properties", {})
-        return {name: smallest(parts.get(name, {}), root, depth + 1) for name in schema.get("required", ())}
-    if kind == "array":
-        return [smallest(schema.get("items", {}), root, depth + 1)] * int(schema.get("minItems", 0))
-    if kind == "string":
-        return "x" * int(schema.get("minLength", 0))
-    if kind in ("integer", "number"):
-        return schema.get("minimum", 0)
-    return {"boolean": False}.get(str(kind))
+        case {"type": [str(kind), *_]} | {"type": str(kind)}:
+            return _of_kind(kind, schema, root, depth)
+    return None
+
+
+def _of_kind(kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
+    match kind, schema:
+        case "object", {"required": [*names], "properties": dict(parts)}:
+            return {name: smallest(parts.get(name), root, depth + 1) for name in names if isinstance(name, str)}
+        case "object", _:
+            return {}
+        case "array", {"items": items, "minItems": int(least)}:
+            return [smallest(items, root, depth + 1)] * min(least, _MOST)
+        case "string", {"minLength": int(least)}:
+            return "x" * min(least, _MOST)
+        case (("integer" | "number"), {"minimum": int(least) | float(least)}):
+            return least
+    return {"array": [], "string": "", "integer": 0, "number": 0, "boolean": False}.get(kind)

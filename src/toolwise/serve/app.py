@@ -42,6 +42,7 @@ from toolwise.serve.door import Door, body_of
 from toolwise.serve.formats import APIS, METHODS, Api, api_of
 from toolwise.serve.keys import LOCAL, Keys
 from toolwise.serve.metrics import Metrics
+from toolwise.serve.openapi import description
 from toolwise.serve.server_tools import ServerTools
 from toolwise.serve.slots import Places
 
@@ -114,6 +115,9 @@ class ApiServer:
             raise HTTPException(405, headers={"allow": "POST"})
         return JSONResponse(self._described(self.model(name).name))
 
+    async def openapi(self, request: Request) -> Response:
+        return JSONResponse(description(list(self.models), keys=self._keys is not None, tools=self._tools is not None))
+
     async def health(self, request: Request) -> Response:
         return JSONResponse({"status": "ok", "models": list(self.models)})
 
@@ -159,6 +163,7 @@ def api_app(
         ("/v1beta/models/{model:path}", served.one_model),
         ("/health", served.health),
         ("/metrics", served.metrics),
+        ("/openapi.json", served.openapi),
     )
     routes = [
         *(Route(path, served.reply(api), methods=["POST"]) for api in APIS for path in api.paths),

@@ -82,7 +82,7 @@ class Door:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._ours(hosts[0]):
             return Denied("This host is not served here."), 403
-        if method in _READING:
+        if method in _READING or (self._programs and method != "POST"):  # to which no program's path answers
             return None
         origins = headers.getlist("origin")
         if not (self._programs and not origins) and origins not in ([f"http://{hosts[0]}"], [f"https://{hosts[0]}"]):

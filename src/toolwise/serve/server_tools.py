@@ -1,121 +1,84 @@
-"""Tools that the server runs: a chat model which calls them through the gate, and answers once it has their results.
+"""Tools that the server runs: a chat model that calls them through the gate, and answers once it has their results.
 
-    request -> model -> calls of the server's tools -> gate -> results -> model -> ... -> answer, or the client's calls
+    request -> agent's loop over the model -> calls of the server's tools -> gate -> results -> ... -> answer
 
-The tools of a request are the client's and those of the registry are the server's; two of one name are refused. Calls
-of both kinds in one turn: the server's run, and of the client's the model is told to make them again, since a client
-that knows only its own could not send the history back. A client sees the texts of all turns and its own calls.
+The tools of a request are the client's and those of the registry are the server's; two of one name are refused. The
+loop ends with the client's calls as it ends with an answer. Where a turn has calls of both kinds the server's run, and
+the client's are left out of it: the model makes them when it has read the results, for a client that knows only its own
+calls could not send the others' back. A client sees the texts of all turns, and its own calls.
 
-A call that a person must confirm ends the turn with a text that says so. The run is remembered under its conversation:
-whoever sends that again, or goes on from there, has the same calls made again, of which those that ran before are not
-run twice. A client that sends an `Idempotency-Key`, or says that it tries again, comes back into the same run as well.
+A call that a person must confirm ends the reply with a text that says so. The run is kept under its conversation:
+whoever sends that again, or goes on from there once it is decided, goes on with the run. A client that sends an
+`Idempotency-Key`, or says that it tries again, comes back into its run too, in which no call that changes anything
+happens twice.
 
-Not covered: runs that wait when the server ends; their calls are asked for anew.
+Not covered: a model that writes other arguments when it is tried again; such a call is refused under its old name.
 """
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import threading
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
-from toolwise.core import jsonio
 from toolwise.core.chat import (
     CallDelta,
-    ChatCall,
     ChatDelta,
     ChatModel,
     ChatReply,
     ChatRequest,
-    Message,
     ReplyEnded,
     Role,
     StopReason,
     TextDelta,
     TokenUsage,
-    ToolChoice,
+    ToolSpec,
     gathered,
+    pieces,
 )
-from toolwise.core.errors import ApprovalRequired, BadInput
+from toolwise.core.errors import BadInput
 from toolwise.core.jsonio import quote
 from toolwise.core.limits import LIMITS, Limits
-from toolwise.core.types import CallContext, Principal, Result
-from toolwise.decode.calls import result_message, specs, written
+from toolwise.core.types import CallContext, Principal
+from toolwise.decode.agent import Agent, AgentSettings
+from toolwise.decode.calls import specs
+from toolwise.decode.events import CallEnded, CallWaits, Reason, RunEnded, Saved, TextPiece
+from toolwise.decode.run_state import Progress, RunState
 from toolwise.gate.gate import Gate
-from toolwise.gate.turn import execute_all
+from toolwise.gate.state import State
+from toolwise.serve.paused import Paused, names_of
 from toolwise.tools.registry import Registry
 
-_AGAIN = "Error (in_progress): this call was not made; make it again by itself, now that the other results are there."
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A run of the gate's, and what happened in it after the conversation that the client knows: whole turns, and last
-    the one whose calls wait."""
-
-    id: str
-    since: tuple[Message, ...] = ()
-
-
-class Runs:
-    """Which run a conversation belongs to, for those that wait and those that are tried again."""
-
-    def __init__(self, limits: Limits = LIMITS) -> None:
-        self._most = limits.paused_runs
-        self._lock = threading.Lock()
-        self._paused: OrderedDict[str, Run] = OrderedDict()
-        self._latest: OrderedDict[str, str] = OrderedDict()
-
-    def begin(self, principal: Principal, request: ChatRequest, key: str, again: bool) -> tuple[Run, str]:
-        """The run to go on with, and the name under which it may be put aside."""
-        names = _names(principal, request.messages)
-        with self._lock:
-            for name in names:  # the longest conversation first
-                if name in self._paused:
-                    return self._paused.pop(name), name
-            earlier = self._latest.get(names[0]) if again else None
-            run = f"key-{key}" if key else earlier or secrets.token_hex(12)
-            self._keep(self._latest, names[0], run)
-        return Run(run), names[0]
-
-    def pause(self, name: str, run: Run) -> None:
-        with self._lock:
-            self._keep(self._paused, name, run)
-
-    def _keep(self, where: OrderedDict[str, Run] | OrderedDict[str, str], name: str, what: Run | str) -> None:
-        where[name] = what  # type: ignore[assignment]
-        where.move_to_end(name)
-        if len(where) > self._most:
-            where.popitem(last=False)
-
-
-def _names(principal: Principal, messages: Sequence[Message]) -> list[str]:
-    """One for each beginning of the conversation that a user's or a tool's message ends, the longest first."""
-    digest = hashlib.sha256(principal.id.encode())
-    names: list[str] = []
-    for message in messages:
-        calls = [[call.name, call.arguments] for call in message.calls]
-        digest.update(jsonio.fingerprint([message.role.value, message.text, calls, message.call_id]).encode())
-        if message.role in (Role.USER, Role.TOOL):
-            names.insert(0, digest.hexdigest())
-    return names or [digest.hexdigest()]
+_STOPS: Mapping[Reason, StopReason] = {
+    "end": StopReason.END,
+    "stop": StopReason.STOP,
+    "refused": StopReason.REFUSED,
+    "approval": StopReason.END,
+}
+_SAID: Mapping[Reason, str] = {
+    "missing_call": "a call was required, and the model made none",
+    "no_progress": "the same call had the same result again and again",
+    "budget": "no more calls can be afforded",
+    "turns": "it took too many turns",
+    "tokens": "it took too many tokens",
+}
 
 
 class ServerTools:
-    """Equips a model with the registry's tools, in somebody's name. `decide` says where a person decides.
+    """Equips a model with the registry's tools, in somebody's name. `state` is the gate's.
 
-    `called` hears the code of every result.
+    `decide` says where a person decides. `called` hears the code of every result.
     """
 
     def __init__(
         self,
         gate: Gate,
         registry: Registry,
+        state: State,
         *,
-        decide: str = "toolwise approvals",
+        decide: str = "`toolwise approvals`",
         limits: Limits = LIMITS,
     ) -> None:
         self.gate = gate
@@ -123,8 +86,10 @@ class ServerTools:
         self.decide = decide
         self.limits = limits
         self.called: Callable[[str], None] = lambda code: None
-        self.runs = Runs(limits)
+        self.paused = Paused(state, limits)
         self.specs = specs(registry.values())
+        self._latest: OrderedDict[str, str] = OrderedDict()  # the last run of a conversation
+        self._lock = threading.Lock()
 
     def equipped(self, model: ChatModel, principal: Principal, headers: Mapping[str, str]) -> ChatModel:
         """The model for one request of this principal. Raises BadInput for an Idempotency-Key that is none."""
@@ -133,6 +98,18 @@ class ServerTools:
             raise BadInput("An Idempotency-Key has few characters, and all of them print.")
         again = headers.get("x-stainless-retry-count", "0") not in ("", "0")
         return _Equipped(self, model, principal, key, again)
+
+    def begun(self, principal: Principal, request: ChatRequest, key: str, again: bool) -> RunState:
+        """A run, or the one that this conversation had when it was tried before."""
+        name = names_of(principal.id, request.messages)[0][0]
+        with self._lock:
+            earlier = self._latest.get(name) if again else None
+            id = f"key-{key}" if key else earlier or secrets.token_hex(12)
+            self._latest[name] = id
+            self._latest.move_to_end(name)
+            if len(self._latest) > self.limits.paused_runs:
+                self._latest.popitem(last=False)
+        return replace(RunState.begin(principal.id, request.messages, id=id), choice=request.choice)
 
 
 class _Equipped:
@@ -151,90 +128,90 @@ class _Equipped:
         clash = next((tool.name for tool in request.tools if tool.name in tools.registry), None)
         if clash is not None:
             raise BadInput(f"{quote(clash)} is a tool of this server: give yours another name.", "tools")
-        run, name = tools.runs.begin(self._principal, request, self._key, self._again)
-        context = CallContext(self._principal, run.id)
-        asked = replace(request, tools=request.tools + tools.specs)
-        since, usage, ids = list(run.since), TokenUsage(), _Ids()
-        for message in run.since[:-1]:
-            ids.of(message.calls)
+        turns = _Turns(self._model, request, request.tools + tools.specs)
+        settings = AgentSettings(parallel=request.parallel)
+        agent = Agent(turns, tools.gate, tuple(tools.registry.values()), settings, limits=tools.limits)
+        state = self._run(agent, request)
         wrote = False
-        for _ in range(tools.limits.turns_per_reply):
-            if since and since[-1].role is Role.ASSISTANT:
-                turn = ChatReply(calls=since.pop().calls, stop=StopReason.CALLS)  # that waited
-            else:
-                turn = yield from self._turn(replace(asked, messages=request.messages + tuple(since)), wrote)
-                wrote = wrote or bool(turn.text)
-            usage += turn.usage
-            ours = [call for call in turn.calls if not call.name or call.name in tools.registry]
-            if turn.stop is not StopReason.CALLS or not ours:
-                yield from _given(turn, usage)
-                return
-            results = self._results(turn.calls, ids.of(turn.calls), context)
-            waiting = [result for result in results if result is not None and result.code == ApprovalRequired.code]
-            since.append(turn.message)
-            if waiting:
-                tools.runs.pause(name, Run(run.id, tuple(since)))
-                yield TextDelta(("\n" if wrote else "") + self._told(waiting))
-                yield ReplyEnded(StopReason.END, usage)
-                return
-            since += [_message(call, result) for call, result in zip(turn.calls, results, strict=True)]
-            asked = replace(asked, choice=ToolChoice()) if asked.choice.forced else asked
-        yield TextDelta(("\n" if wrote else "") + f"[Stopped after {tools.limits.turns_per_reply} turns with calls.]")
-        yield ReplyEnded(StopReason.LENGTH, usage)
+        for event in agent.run(state, CallContext(self._principal, state.id)):
+            match event:
+                case TextPiece(text):
+                    yield TextDelta("\n" + text if wrote and turns.fresh else text)
+                    turns.fresh, wrote = False, True
+                case CallWaits():
+                    tools.called("approval_required")
+                case CallEnded(result=result):
+                    tools.called(result.code)
+                case RunEnded(reason, end):
+                    if reason == "approval":
+                        tools.paused.put(names_of(self._principal.id, request.messages)[0][0], end)
+                    yield from _ended(reason, self._note(reason, end), turns, wrote)
 
-    def _turn(self, request: ChatRequest, wrote: bool) -> Generator[ChatDelta, None, ChatReply]:
-        """A turn of the model, of which the text is given as it comes."""
-        deltas: list[ChatDelta] = []
-        for delta in self._model.reply(request):
-            deltas.append(delta)
+    def _run(self, agent: Agent, request: ChatRequest) -> RunState:
+        """The run that the request goes on with or begins."""
+        tools, who = self._tools, self._principal
+        found = tools.paused.take(names_of(who.id, request.messages), who.id)
+        if found is None:
+            return tools.begun(who, request, self._key, self._again)
+        state, known = found
+        later = tuple(message for message in request.messages[known:] if message.role is Role.USER)
+        if not later:
+            return state
+        events = agent.run(state, CallContext(who, state.id))
+        state = next((event.state for event in events if isinstance(event, Saved)), state)  # what waited, and no more
+        if state.waiting:  # they still do, and something else is asked: they are not made
+            return tools.begun(who, request, self._key, self._again)
+        return replace(state, messages=state.messages + later, choice=request.choice, progress=Progress())
+
+    def _note(self, reason: Reason, end: RunState) -> str:
+        """What the client is told besides what the model said."""
+        if reason == "approval":
+            ids = ", ".join(approval for _, approval in end.waiting)
+            return (
+                f"[A person must confirm a call before it can run: approval {ids}. "
+                f"Decide with {self._tools.decide}, then ask again.]"
+            )
+        return f"[Stopped: {_SAID[reason]}.]" if reason in _SAID else ""
+
+
+class _Turns:
+    """The model as the loop sees it: with all tools, and without the client's calls, which are kept in `theirs`."""
+
+    def __init__(self, model: ChatModel, request: ChatRequest, tools: tuple[ToolSpec, ...]) -> None:
+        self.name = model.name
+        self.theirs = ChatReply()
+        self.usage = TokenUsage()
+        self.fresh = False  # nothing was said in this turn yet
+        self._model = model
+        self._request = request
+        self._tools = tools
+        self._client = frozenset(tool.name for tool in request.tools)
+
+    def reply(self, request: ChatRequest) -> Iterator[ChatDelta]:
+        self.fresh = True
+        asked = replace(self._request, messages=request.messages, choice=request.choice, tools=self._tools)
+        held: list[ChatDelta] = []
+        for delta in self._model.reply(asked):
             if isinstance(delta, TextDelta):
-                if wrote and len(deltas) == 1:
-                    yield TextDelta("\n")
                 yield delta
-        return gathered(deltas)
-
-    def _results(self, calls: Sequence[ChatCall], ids: list[str], context: CallContext) -> list[Result | None]:
-        """Of each call of the server's, in order; None for one of the client's."""
-        theirs = [bool(call.name) and call.name not in self._tools.registry for call in calls]
-        ours = [written(call, id) for call, id, not_ours in zip(calls, ids, theirs, strict=True) if not not_ours]
-        results = iter(execute_all(self._tools.gate, ours, context))
-        found = [None if not_ours else next(results) for not_ours in theirs]
-        for result in found:
-            if result is not None:
-                self._tools.called(result.code)
-        return found
-
-    def _told(self, waiting: Sequence[Result]) -> str:
-        named = ", ".join(result.approval for result in waiting)
-        return (
-            f"[A person must confirm a call before it can run: approval {named}. "
-            f"Decide with {self._tools.decide}, then ask again.]"
-        )
+            else:
+                held.append(delta)
+        turn = gathered(held)
+        self.usage += turn.usage
+        ours = tuple(call for call in turn.calls if call.name not in self._client)
+        if turn.calls and not ours:
+            self.theirs = turn
+            yield ReplyEnded(StopReason.STOP, turn.usage)  # it ends the loop, whatever was to be called
+        else:
+            yield from pieces(replace(turn, calls=ours))
 
 
-class _Ids:
-    """Names the calls of a run by what they are: one that is made again is known, whatever the model calls it."""
-
-    def __init__(self) -> None:
-        self._seen: Counter[str] = Counter()
-
-    def of(self, calls: Sequence[ChatCall]) -> list[str]:
-        ids = []
-        for call in calls:
-            digest = jsonio.fingerprint([call.name, call.arguments])[:24]
-            self._seen[digest] += 1
-            ids.append(f"{digest}-{self._seen[digest]}")
-        return ids
-
-
-def _message(call: ChatCall, result: Result | None) -> Message:
-    if result is None:
-        return Message(Role.TOOL, _AGAIN, call_id=call.id, is_error=True)
-    return result_message(call, result)
-
-
-def _given(turn: ChatReply, usage: TokenUsage) -> Iterator[ChatDelta]:
-    """The end of the reply, with the client's own calls; its text has been given already."""
-    for index, call in enumerate(turn.calls):
+def _ended(reason: Reason, note: str, turns: _Turns, wrote: bool) -> Iterator[ChatDelta]:
+    """The end of the reply: a note, or the client's own calls."""
+    if note:
+        yield TextDelta("\n" + note if wrote else note)
+    theirs = turns.theirs
+    for index, call in enumerate(theirs.calls):
         yield CallDelta(index, call.arguments, call.id, call.name)
-    yield ReplyEnded(turn.stop, usage, tuple(index for index, call in enumerate(turn.calls) if not call.complete))
+    stop = theirs.stop if theirs.calls else _STOPS.get(reason, StopReason.LENGTH)
+    yield ReplyEnded(stop, turns.usage, tuple(n for n, call in enumerate(theirs.calls) if not call.complete))
