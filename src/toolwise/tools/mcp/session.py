@@ -23,7 +23,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from toolwise.core.errors import LimitExceeded, ToolwiseError
+from toolwise.core.errors import ToolwiseError
 from toolwise.core.jsonio import fingerprint, printable
 from toolwise.core.limits import Limits
 from toolwise.tools.confined.network import Network
@@ -144,8 +144,12 @@ class Session:
         try:
             async with client:
                 self._client = client
-                self.revision = client.protocol_version
-                await self._list()
+                self.revision = watch.revision = client.protocol_version
+                try:
+                    await self._list()
+                except Exception as error:
+                    life.end(_reason(error))  # before the transport ends, which would be the reason otherwise
+                    raise
                 if not self._ready.done():
                     self._ready.set_result(None)
                 await life.ended.wait()
@@ -164,18 +168,18 @@ class Session:
         cursor: str | None = None
         for page in range(self._limits.mcp_pages + 1):
             if page == self._limits.mcp_pages:
-                raise LimitExceeded(f"has more than {self._limits.mcp_pages} pages of tools")
+                raise Lost(f"has more than {self._limits.mcp_pages} pages of tools", sent=True)
             params = None if cursor is None else PaginatedRequestParams(cursor=cursor)
             listing = await self._client.session.list_tools(params=params)
             found += [Listed(tool.name, tool.description or "", tool.input_schema) for tool in listing.tools]
             shown = {tool.name for tool in listing.tools}
             dropped = [name for name in self._watch.kept if name not in shown]
             self._watch.left_out += [(name, "its x-mcp-header cannot be used") for name in dropped]
+            if len(found) > self._limits.mcp_tools:
+                raise Lost(f"has more than {self._limits.mcp_tools} tools", sent=True)
             cursor = listing.next_cursor
             if cursor is None:
                 break
-            if len(found) > self._limits.mcp_tools:
-                raise LimitExceeded(f"has more than {self._limits.mcp_tools} tools")
         names = [tool.name for tool in found]
         twice = {name for name in names if names.count(name) > 1}
         self.listed = {tool.name: tool for tool in found if tool.name not in twice}
@@ -228,6 +232,8 @@ def _reason(error: BaseException) -> str:
         error = error.exceptions[0]
     if isinstance(error, MCPError):
         return f"answered with an error ({error.code}: {printable(error.message, 100)})"
+    if isinstance(error, Lost):
+        return str(error)
     if isinstance(error, ToolwiseError):
         return f"cannot be used: {error}"
     if isinstance(error, OSError):

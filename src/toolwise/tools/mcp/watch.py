@@ -12,7 +12,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolwise.core.jsonio import quote
 from toolwise.core.limits import Limits
 from toolwise.tools.mcp.life import Life
 
@@ -22,13 +21,14 @@ Streams = AbstractAsyncContextManager[tuple[Any, Any]]
 @dataclass
 class Watch:
     """What was asked and not answered, by id. Of a listing: `left_out` has name and reason of each part that is no
-    tool, and `kept` the names of its last page."""
+    tool, and `kept` the names of its last page. `revision` is of the protocol, once it is known."""
 
     life: Life
     limits: Limits
     strict: bool
     left_out: list[tuple[str, str]] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
+    revision: str = ""
     _asked: dict[str, str] = field(default_factory=dict)
     _unasked: int = 0
 
@@ -60,18 +60,25 @@ class Watch:
     def _tools(self, listing: dict[str, Any]) -> None:
         told = listing.get("tools")
         if isinstance(told, list):
-            listing["tools"] = [tool for each in told[: self.limits.mcp_tools + 1] if (tool := self._tool(each))]
+            listing["tools"] = [tool for each in told[: self.limits.mcp_tools + 1] if (tool := self._tool(each, listing))]
             self.kept = [tool["name"] for tool in listing["tools"]]
 
-    def _tool(self, told: Any) -> dict[str, Any] | None:
-        match told:
-            case {"name": str(name), "inputSchema": dict(schema)} if isinstance(told.get("description", ""), str):
-                return {"name": name, "description": told.get("description", ""), "inputSchema": schema}
-            case {"name": str(name)}:
-                self.left_out.append((name, "its description is no text, or its schema no object"))
-            case _:
-                self.left_out.append(("", f"it has no name that is a text, but {quote(type(told).__name__)}"))
-        return None
+    def _tool(self, told: Any, listing: dict[str, Any]) -> dict[str, Any] | None:
+        """What is read of a tool, if the package could read it."""
+        from mcp_types.methods import validate_server_result
+
+        if not isinstance(told, dict) or not isinstance(told.get("name"), str):
+            self.left_out.append(("", "it has no name that is a text"))
+            return None
+        tool = {name: told[name] for name in ("name", "description", "inputSchema") if told.get(name) is not None}
+        try:
+            validate_server_result("tools/list", self.revision, {**listing, "tools": [tool]})
+        except KeyError:
+            return tool  # a revision of which the package has no word
+        except ValueError:
+            self.left_out.append((tool["name"], "its description is no text, or its schema none of an object"))
+            return None
+        return tool
 
 
 class _Reading:
