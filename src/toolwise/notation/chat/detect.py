@@ -6,7 +6,7 @@ other way (XML parameters, Python, a JSON without a name) is nobody's: reading i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container
 from dataclasses import dataclass
 
 from toolwise.core.errors import BadInput
@@ -27,7 +27,7 @@ DIALECTS: tuple[Dialect, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """`has` all of these texts, in the template or among the control tokens, and `lacks` all of those."""
+    """A template that `has` all of these texts and `lacks` all of those."""
 
     dialect: Dialect
     has: tuple[str, ...]
@@ -48,20 +48,26 @@ _RULES = (
 )
 
 
-def detect(template: str | None, control_texts: Iterable[str] = ()) -> Dialect | None:
+#: Where a template says nothing of tools, a control token may still tell how its model was taught to call.
+_TOKENS = (
+    ("[ARGS]", MISTRAL_ARGS),
+    ("[TOOL_CALLS]", MISTRAL),
+    ("<｜tool▁calls▁begin｜>", DEEPSEEK),
+    ("<tool_call>", HERMES),
+)
+
+
+def detect(template: str | None, control_texts: Container[str] = ()) -> Dialect | None:
     """The dialect of a model by its chat template and the texts of its control tokens; None for one that is not known
     to write calls."""
     if template is None:
         return None
-    seen = "\n".join([template, *(text for text in control_texts if text == "[ARGS]")])
-    return next(
-        (
-            rule.dialect
-            for rule in _RULES
-            if all(t in seen for t in rule.has) and not any(t in seen for t in rule.lacks)
-        ),
-        None,
-    )
+    for rule in _RULES:
+        if all(text in template for text in rule.has) and not any(text in template for text in rule.lacks):
+            return rule.dialect
+    if "tool" in template:
+        return None
+    return next((dialect for text, dialect in _TOKENS if text in control_texts), None)
 
 
 def named(name: str) -> Dialect:

@@ -252,7 +252,7 @@ def _format(context: Context, text: Any, *values: Any, **named: Any) -> str:
 def _formatted(text: str, values: Any) -> str:
     if _WIDTH.search(text):
         raise SecurityError("a width of more than two digits is not allowed in a chat template")
-    formatted = str.__str__(text) % values
+    formatted: str = str.__str__(text) % values
     spend(len(formatted))
     return formatted
 
