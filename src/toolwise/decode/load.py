@@ -11,7 +11,7 @@ from toolwise.models.load import is_taught, load_model
 from toolwise.models.masks import Masks
 from toolwise.notation.chat.base import Dialect
 from toolwise.notation.chat.detect import DIALECTS, detect, named
-from toolwise.notation.chat.inline import INLINE
+from toolwise.notation.chat.inline import InlineDialect
 
 #: How readily a model that was taught here calls: a small one seldom gives the marker the most probability.
 _TAUGHT_TOP_K = 3
@@ -42,13 +42,13 @@ def load_chat(
         template=template,
         masks=None if strict == "never" else Masks(model.tokenizer),
         open_session=None if pool is None else pool.session,
-        settings=ChatSettings(strict=strict, start_top_k=_TAUGHT_TOP_K if spoken is INLINE else 0),
+        settings=ChatSettings(strict=strict, start_top_k=_TAUGHT_TOP_K if isinstance(spoken, InlineDialect) else 0),
     )
 
 
 def _told(model: HFModel, name: str, template: str | None) -> Dialect:
     if is_taught(name):
-        return INLINE
+        return InlineDialect(model.tokenizer.notation)
     found = detect(template, model.tokenizer.control_ids)
     if found is None:
         names = ", ".join(known.name for known in DIALECTS)

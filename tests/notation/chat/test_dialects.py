@@ -274,6 +274,14 @@ def test_arguments_that_are_no_object_are_told_all_the_same(name):
     assert "NaN" in text
 
 
+@every_dialect
+def test_arguments_are_told_as_they_were_written_so_that_they_need_not_be_read_again(name):
+    if name == "mistral":  # its template writes name and arguments as one object
+        return
+    call = ChatCall("call00009", "add", '{"of":[1,2.50]}')
+    assert '{"of":[1,2.50]}' in render(name, said("user", "x"), said("assistant", "", call))
+
+
 @pytest.mark.case("R11")
 @every_dialect
 def test_empty_arguments_are_told_as_an_empty_object(name):

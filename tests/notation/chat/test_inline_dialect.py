@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from toolwise.core.chat import ChatCall, ChatRequest, Message, ReplyEnded, Role, StopReason, ToolSpec, gathered
 from toolwise.core.limits import Limits
+from toolwise.models.masks import Masks
 from toolwise.models.scripted import ScriptedTokenizer
 from toolwise.notation.chat.inline import INLINE, InlineDialect, InlineReader
 from toolwise.notation.markers import PLAIN, SPECIAL
@@ -114,6 +115,13 @@ def test_what_cannot_be_read_as_its_tool_s_arguments_is_passed_on_for_the_gate_t
     assert (call.name, call.arguments) == ("Weather", "city=Oslo")
     (call,) = read(" [Unknown(5)]").calls
     assert call.name == "Unknown"
+
+
+def test_the_grammar_of_a_call_begins_with_its_marker_and_ends_at_the_arrow():
+    matcher = Masks(TOKENIZER).matcher(INLINE.grammar(TOOLS, True))
+    assert matcher.read(TOKENIZER.encode(" [Calculator(18 / 24) ->"))
+    assert matcher.ended
+    assert not Masks(TOKENIZER).matcher(INLINE.grammar(TOOLS, True)).read(TOKENIZER.encode(" [Unknown(1) ->"))
 
 
 @pytest.mark.case("A11")

@@ -20,7 +20,7 @@ from toolwise.core.chat import ChatCall, Message, Role, ToolSpec
 from toolwise.core.errors import BadInput, ToolwiseError
 from toolwise.core.jsonio import canonical, loads, quote
 from toolwise.notation.chat.layout import Layout
-from toolwise.notation.chat.traced import Traced, data, literal, traced
+from toolwise.notation.chat.traced import Traced, Written, data, literal, traced
 
 Values = list[dict[str, Any]]
 
@@ -146,7 +146,7 @@ def _call(call: ChatCall, as_object: bool, call_id: Callable[[str], str]) -> dic
             read = loads(arguments)
         except ToolwiseError:
             read = None
-        arguments = read if isinstance(read, dict) else arguments
+        arguments = Written(read, arguments) if isinstance(read, dict) else arguments
     return {
         "id": call_id(call.id),
         "type": literal("function"),

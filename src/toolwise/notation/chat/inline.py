@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolwise.core.chat import CallDelta, ChatCall, ChatDelta, ChatRequest, Role, TextDelta, ToolSpec
-from toolwise.core.errors import BadInput, ToolwiseError
+from toolwise.core.errors import ToolwiseError
 from toolwise.core.jsonio import loads
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.notation.chat.base import CallReader
@@ -22,6 +22,7 @@ from toolwise.notation.chat.history import steps
 from toolwise.notation.chat.ids import minted
 from toolwise.notation.chat.layout import Layout
 from toolwise.notation.grammar import Grammar
+from toolwise.notation.grammar.inline import inline_grammar
 from toolwise.notation.inline import read_arguments, read_body, write_body
 from toolwise.notation.markers import PLAIN, Notation, escape, guard
 from toolwise.notation.pieces import call_segments
@@ -60,7 +61,8 @@ class InlineDialect:
         return InlineReader(request, self.notation)
 
     def grammar(self, tools: Sequence[ToolSpec], parallel: bool) -> Grammar:
-        raise BadInput("Calls in running text cannot be masked yet; use another dialect, or strict = never.")
+        """One call with its open marker, up to the arrow: what stands behind is not the model's."""
+        return inline_grammar(tools, self.notation).behind(self.notation.open)
 
     def _body(self, call: ChatCall, tools: dict[str, ToolSpec]) -> str:
         """The call as its tool writes it; whatever cannot be written so stands there as it is, as text."""

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any
 
 from toolwise.core.errors import BadInput
-from toolwise.notation.chat.traced import Traced, data, literal, spend, traced
+from toolwise.notation.chat.traced import Traced, Written, data, literal, spend, traced
 
 try:
     from jinja2 import nodes, pass_context
@@ -275,7 +275,13 @@ def _tojson(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    """As transformers writes it; a text in it is data, whoever wrote it."""
+    """As transformers writes it; a text in it is data, whoever wrote it.
+
+    Arguments that a model wrote stay as they are, so that it reads the tokens that it sampled, and they are not read
+    anew where they are still in its cache.
+    """
+    if isinstance(value, Written) and (indent, separators, sort_keys) == (None, None, False):
+        return value.text
     if (indent or 0) > _INDENT or any(len(separator) > _INDENT for separator in separators or ()):
         raise SecurityError(f"tojson: indent by at most {_INDENT}")
     written = json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)

@@ -9,9 +9,9 @@ time of one rendering. It stands in a context variable, since operators have no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from toolwise.core.clock import Clock
 from toolwise.core.errors import BadInput
@@ -157,6 +157,16 @@ class Traced(str):
     def _as_a_whole(self, text: str) -> Traced:
         spend(len(text))
         return literal(text) if self.spans == ((0, len(self)),) else Traced(text)
+
+
+class Written(dict[str, Any]):
+    """An object with the JSON that said it, as a model wrote it."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, value: Mapping[str, Any], text: str) -> None:
+        super().__init__(value)
+        self.text = text
 
 
 def literal(text: str) -> Traced:

@@ -75,6 +75,11 @@ class Grammar:
         """The grammar where every text is ordinary text."""
         return self.lark(quoted)
 
+    def behind(self, text: str) -> Grammar:
+        """The same with a text in front of it."""
+        rules = f"start: text_{len(self.texts)} behind\nbehind{self.rules.removeprefix('start')}"
+        return replace(self, rules=rules, texts=(*self.texts, text))
+
     def opened(self, number: int) -> Grammar:
         """With any JSON (object) in place of schema `number`, and that recorded."""
         schemas = list(self.schemas)
