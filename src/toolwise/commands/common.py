@@ -20,7 +20,9 @@ from toolwise.core.errors import BadInput
 from toolwise.core.limits import LIMITS
 
 if TYPE_CHECKING:
+    from toolwise.gate.gate import Gate
     from toolwise.gate.state import State
+    from toolwise.models.toolbox import Toolbox
     from toolwise.tools.registry import Registry
 
 T = TypeVar("T")
@@ -29,7 +31,10 @@ _STATE_VARIABLE = "TOOLWISE_STATE"
 _COPIED = ("id", "key", "hash")  # columns
 _WIDE = 10_000  # characters of a line that a program reads
 
-TOOLS_HELP = "Python files with tools (a file is run), OpenAPI descriptions, names of the package's; commas between."
+TOOLS_HELP = (
+    "Python files with tools (a file is run), OpenAPI descriptions, MCP servers (mcp:servers.toml), "
+    "names of the package's; commas between."
+)
 StateOption = Annotated[
     str,
     typer.Option(
@@ -109,7 +114,43 @@ def named(tools: str) -> Registry:
     """The tools that were named. Raises BadInput."""
     from toolwise.models.toolbox import toolbox
 
-    return toolbox(tool_names(tools)).registry
+    box = toolbox(tool_names(tools))
+    tell_left_out(box)
+    return box.registry
+
+
+def tell_left_out(box: Toolbox) -> None:
+    """Say on standard error which tools could not be had, and why."""
+    for line in box.left_out:
+        print(jsonio.printable(line), file=sys.stderr)
+
+
+@contextmanager
+def gated(
+    tools: str, options: Sequence[str] | None, policy: Path | None, where: str
+) -> Iterator[tuple[Gate, Registry, State]]:
+    """A gate over the tools that were named, as servers have it: tools whose words come from elsewhere are pinned.
+
+    Without a policy, it looks, and asks before it changes. Raises BadInput.
+    """
+    from toolwise.gate.definitions import Definitions
+    from toolwise.gate.gate import Gate
+    from toolwise.gate.policy import DEFAULT, CedarPolicy
+    from toolwise.gate.state import open_state
+    from toolwise.models.toolbox import parse_options, toolbox
+
+    rules = CedarPolicy.from_file(policy) if policy else CedarPolicy.from_text(DEFAULT)
+    if rules.problem:  # it would deny everything, and nobody would be told why
+        raise BadInput(f"--policy {str(policy)!r}: {rules.problem}.")
+    box = toolbox(tool_names(tools), parse_options(options or ()))
+    tell_left_out(box)
+    opened = open_state(where)
+    try:
+        pins = Definitions(opened, only=box.foreign) if box.foreign else None
+        with Gate(box.registry, rules, opened, definitions=pins) as gate:
+            yield gate, box.registry, opened
+    finally:
+        opened.close()
 
 
 def read_text(path: Path) -> str:

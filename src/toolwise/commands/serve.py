@@ -20,9 +20,9 @@ from toolwise.commands.common import (
     ThreadsOption,
     ToolOptionsOption,
     examples,
+    gated,
     read_text,
     say,
-    tool_names,
 )
 from toolwise.core.errors import BadInput
 from toolwise.core.limits import LIMITS
@@ -95,7 +95,7 @@ def serve(
         from toolwise.serve.run import bound, run
     except ModuleNotFoundError as error:
         raise BadInput(f"This needs the extra `serve` ({error.name}): pip install 'toolwise[serve]'.") from error
-    if keys is None and not _near(host):
+    if keys is None and not is_near(host):
         raise BadInput(f"Whoever reaches {host} could use the model: give --keys, or answer at 127.0.0.1.")
     known = read_keys(keys, audience) if keys else None
     with bound(port, host) as socket, _server_tools(tools, option, policy, state) as equipped:
@@ -103,7 +103,7 @@ def serve(
             [_chat_model(model, dialect, strict, threads)],
             keys=known,
             tools=equipped,
-            hosts=_hosts(host, allow_host),
+            hosts=answered_hosts(host, allow_host),
             places=places,
         )
         shown = f"[{host}]" if ":" in host else host
@@ -135,7 +135,7 @@ def new(
     say(key)
 
 
-def _near(host: str) -> bool:
+def is_near(host: str) -> bool:
     """Whether only this machine reaches the address. Raises BadInput for what is none."""
     try:
         return ip_address(host).is_loopback
@@ -143,7 +143,7 @@ def _near(host: str) -> bool:
         raise BadInput(f"--host {host!r}: give an address, such as 127.0.0.1 or 0.0.0.0.") from None
 
 
-def _hosts(host: str, allowed: list[str] | None) -> list[str]:
+def answered_hosts(host: str, allowed: list[str] | None) -> list[str]:
     """The names under which it is reached: those that were given, and the address itself where it is one."""
     address = ip_address(host)
     own = [] if address.is_unspecified else [f"[{address}]" if address.version == 6 else str(address)]
@@ -170,19 +170,7 @@ def _server_tools(
             raise BadInput("--policy and --option are for tools that the server runs: name them with --tools.")
         yield None
         return
-    from toolwise.gate.gate import Gate
-    from toolwise.gate.policy import DEFAULT, CedarPolicy
-    from toolwise.gate.state import open_state
-    from toolwise.models.toolbox import parse_options, toolbox
     from toolwise.serve.server_tools import ServerTools
 
-    registry = toolbox(tool_names(tools), parse_options(options or ())).registry
-    rules = CedarPolicy.from_file(policy) if policy else CedarPolicy.from_text(DEFAULT)
-    if rules.problem:  # it would deny everything, and nobody would be told why
-        raise BadInput(f"--policy {str(policy)!r}: {rules.problem}.")
-    opened = open_state(where)
-    try:
-        with Gate(registry, rules, opened) as gate:
-            yield ServerTools(gate, registry, opened)
-    finally:
-        opened.close()
+    with gated(tools, options, policy, where) as (gate, registry, opened):
+        yield ServerTools(gate, registry, opened)

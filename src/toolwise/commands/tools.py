@@ -22,6 +22,7 @@ from toolwise.commands.common import (
     say,
     show,
     table,
+    tell_left_out,
     tool_names,
 )
 from toolwise.console import progress_bar, screen
@@ -31,13 +32,17 @@ from toolwise.core.types import Tool
 
 app = typer.Typer(name="tools", help="Tools to teach: the package's, and your own.", no_args_is_help=True)
 
-TOOLS = "Tools, with commas between: names of the package's, files of yours (mine.py, api.yaml)."
+TOOLS = "Tools, with commas between: names of the package's, files of yours (mine.py, api.yaml), mcp:servers.toml."
 ToolsArgument = Annotated[str, typer.Argument(metavar="TOOLS", help=TOOLS)]
 
 
 @app.command(
     "list",
-    epilog=examples("toolwise tools list", "toolwise tools list mine.py,Search --option Search.index=wiki-vital"),
+    epilog=examples(
+        "toolwise tools list",
+        "toolwise tools list mine.py,Search --option Search.index=wiki-vital",
+        "toolwise tools list mcp:servers.toml",
+    ),
 )
 def list_(
     tools: Annotated[str | None, typer.Argument(metavar="[TOOLS]", help=f"{TOOLS} Default: the package's own.")] = None,
@@ -178,6 +183,7 @@ def _made(sources: tuple[str, ...], options: Any) -> Iterator[_Listed]:
     from toolwise.models.toolbox import toolbox
 
     box = toolbox(sources, options)
+    tell_left_out(box)
     for name, tool in box.registry.items():
         yield _Listed(name, tool, box.identity.get(name, ""))
 

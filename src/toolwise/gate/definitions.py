@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -47,10 +47,21 @@ class Pin:
 
 
 class Definitions:
-    """The pinned definitions in `state`. Every method raises StorageUnavailable."""
+    """The pinned definitions in `state`; of the tools in `only`, if that is said, and others are not looked at.
 
-    def __init__(self, state: State, clock: Clock = _CLOCK, *, trust: Literal["first", "approved"] = "first") -> None:
+    Every method raises StorageUnavailable.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        clock: Clock = _CLOCK,
+        *,
+        trust: Literal["first", "approved"] = "first",
+        only: Collection[str] | None = None,
+    ) -> None:
         self._state = state
+        self._only = only
         self._audit = Audit(state)
         self._clock = clock
         self._trust = trust
@@ -62,12 +73,14 @@ class Definitions:
         known = {pin.name for pin in self.pins()}
         if self._trust == "first":
             for tool in tools:
-                if tool.name not in known:
+                if tool.name not in known and self._concerns(tool):
                     with suppress(Conflict):  # another gate has met it meanwhile, and its sight was the first
                         self._pin(tool, "first use", first=True)
 
     def check(self, tool: Tool, hash: str) -> None:
         """Raises DefinitionChanged for a tool that is not, or no longer, the approved one."""
+        if not self._concerns(tool):
+            return
         found = self._state.read("SELECT hash FROM definitions WHERE name = ?", (tool.name,))
         if not found:
             raise DefinitionChanged("Nobody has approved this tool yet: do without it.")
@@ -76,6 +89,9 @@ class Definitions:
             raise DefinitionChanged(
                 f"This tool is not as it was approved (changed: {changed}); it waits for a person: do without it."
             )
+
+    def _concerns(self, tool: Tool) -> bool:
+        return self._only is None or tool.name in self._only
 
     def approve(self, tool: Tool, by: str) -> Pin:
         """Pin the tool as it is now."""

@@ -3,9 +3,11 @@
     Calculator, Calendar, Search, QA, Translate    what the package brings; some take options: an index, a translator
     mine.py                                        the tools of a Python file
     api.yaml, api.json                             the operations of an OpenAPI description
+    mcp:servers.toml, mcp:servers.toml/NAME        the tools of MCP servers, or of one of them
 
 Tools never import models; here they are given theirs. Everything that a tool needs is looked for when it is made, so
 that what is missing is one line at the start and not an error in the middle of a run.
+The servers of a list run until the program ends.
 
 Not covered: what a Python file does when it is imported; only files that the user chose are given to this module.
 """
@@ -13,6 +15,7 @@ Not covered: what a Python file does when it is imported; only files that the us
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -32,6 +35,7 @@ from toolwise.tools.calculator import CALCULATOR
 from toolwise.tools.calendar import CALENDAR
 from toolwise.tools.language import FastText
 from toolwise.tools.load import load_tools
+from toolwise.tools.mcp import mcp_tools
 from toolwise.tools.openapi import openapi_tools
 from toolwise.tools.qa import Reader, make_qa
 from toolwise.tools.registry import Registry
@@ -46,14 +50,34 @@ Options = Mapping[str, Mapping[str, Option]]
 ModelOf = Callable[[], LanguageModel]
 #: How the file of an OpenAPI description ends.
 DESCRIPTIONS = (".json", ".yaml", ".yml")
+#: Before the file of a list of MCP servers.
+MCP = "mcp:"
+_MCP = re.compile(r"mcp:(.+?\.(?:toml|json))(?:/([^/]+))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
-    """`identity` says what stands behind each tool that can change its answers: part of a run's fingerprint."""
+    """`identity` says what stands behind each tool that can change its answers: part of a run's fingerprint.
+
+    `foreign` are the tools whose words come from elsewhere, and are worth being pinned; `left_out` says of each tool
+    that could not be had, and cost the others nothing, why.
+    """
 
     registry: Registry
     identity: Mapping[str, str] = field(default_factory=dict)
+    foreign: frozenset[str] = frozenset()
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """The tools of one source, and what stands behind each of them; `end` ends what runs for them."""
+
+    tools: list[Tool]
+    behind: Mapping[str, str] = field(default_factory=dict)
+    foreign: bool = False
+    left_out: tuple[str, ...] = ()
+    end: Callable[[], None] = lambda: None
 
 
 def toolbox(wanted: Iterable[str], options: Options | None = None, model: ModelOf | None = None) -> Toolbox:
@@ -61,13 +85,11 @@ def toolbox(wanted: Iterable[str], options: Options | None = None, model: ModelO
 
     Raises BadInput for what is not there, and for options that nobody takes.
     """
-    tools: list[Tool] = []
-    identity: dict[str, str] = {}
-    for source, own in _with_options(wanted, options):
-        made, behind = _made(source, own, model or _no_model)
-        tools += made
-        identity |= {tool.name: behind for tool in made if behind}
-    return Toolbox(Registry(tools), identity)
+    made = [_made(source, own, model or _no_model) for source, own in _with_options(wanted, options)]
+    identity = {name: behind for each in made for name, behind in each.behind.items() if behind}
+    foreign = frozenset(tool.name for each in made if each.foreign for tool in each.tools)
+    left_out = tuple(line for each in made for line in each.left_out)
+    return Toolbox(Registry(tool for each in made for tool in each.tools), identity, foreign, left_out)
 
 
 def names_of(wanted: Iterable[str], options: Options | None = None) -> tuple[str, ...]:
@@ -81,7 +103,9 @@ def names_of(wanted: Iterable[str], options: Options | None = None) -> tuple[str
             _check_options(source, _MAKERS[source], own)
             names.append(source)
         else:
-            names += [tool.name for tool in _made(source, own, _no_model)[0]]
+            made = _made(source, own, _no_model)
+            names += [tool.name for tool in made.tools]
+            made.end()
     return tuple(names)
 
 
@@ -135,15 +159,18 @@ def _with_options(wanted: Iterable[str], options: Options | None) -> list[tuple[
     return [(source, options.get(source, {})) for source in sources]
 
 
-def _made(source: str, options: Mapping[str, Option], model: ModelOf) -> tuple[list[Tool], str]:
-    """The tools of one source, and what stands behind them."""
+def _made(source: str, options: Mapping[str, Option], model: ModelOf) -> _Made:
+    if source.startswith(MCP):
+        return _of_servers(source, options)
     if source.endswith(".py"):
         _check_options(source, load_tools, options)
-        return load_tools(Path(source)), f"file {sha256(Path(source))[:16]}"
+        tools = load_tools(Path(source))
+        return _Made(tools, dict.fromkeys(_names(tools), f"file {sha256(Path(source))[:16]}"))
     if source.endswith(DESCRIPTIONS):
         _check_options(source, openapi_tools, options)
         tools = openapi_tools(source, **cast(Any, options))  # it looks at their types itself
-        return tools, f"file {sha256(Path(source))[:16]}, options {fingerprint(dict(options))[:16]}"
+        behind = f"file {sha256(Path(source))[:16]}, options {fingerprint(dict(options))[:16]}"
+        return _Made(tools, dict.fromkeys(_names(tools), behind), foreign=True)
     if source not in _MAKERS:
         near = get_close_matches(source, _MAKERS, n=1)
         brought = f"the package brings {', '.join(_MAKERS)}; a file ends in .py, .json or .yaml."
@@ -151,8 +178,23 @@ def _made(source: str, options: Mapping[str, Option], model: ModelOf) -> tuple[l
         raise BadInput(f"There is no tool {quote(source)}; {hint}")
     maker = _MAKERS[source]
     _check_options(source, maker, options)
-    made, behind = maker(model, **options)
-    return [made], behind
+    tool, behind = maker(model, **options)
+    return _Made([tool], {tool.name: behind})
+
+
+def _names(tools: Iterable[Tool]) -> list[str]:
+    return [tool.name for tool in tools]
+
+
+def _of_servers(source: str, options: Mapping[str, Option]) -> _Made:
+    if options:
+        raise BadInput(f"{source} takes no options here: what its servers are given stands in the file.")
+    found = _MCP.fullmatch(source)
+    if found is None:
+        raise BadInput(f"{quote(source)} names no servers: write mcp:servers.toml, or mcp:servers.toml/NAME for one.")
+    brought = mcp_tools(found[1], only=found[2] or "")
+    left_out = tuple(map(str, brought.left_out))
+    return _Made(list(brought.tools), brought.identity, foreign=True, left_out=left_out, end=brought.close)
 
 
 _NUMBERS: Mapping[type, tuple[type, ...]] = {int: (int,), float: (int, float)}

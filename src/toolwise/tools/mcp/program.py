@@ -107,14 +107,15 @@ async def _hear(process: asyncio.subprocess.Process, given: Any, life: Life, lim
             if line.isspace():
                 continue
             try:
-                message = _message(line, limits)
+                message = read_message(line, limits)
             except ModelFault:
                 life.end("wrote something to its standard output that is no message")
                 return
             await given.send(SessionMessage(message))
 
 
-def _message(line: bytes, limits: Limits) -> Any:
+def read_message(line: bytes, limits: Limits) -> Any:
+    """The message of JSON-RPC that a line says, read strictly. Raises ModelFault."""
     from mcp_types import jsonrpc_message_adapter
 
     bounds = replace(limits, json_depth=limits.openapi_depth, string_bytes=limits.mcp_bytes)

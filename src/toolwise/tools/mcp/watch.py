@@ -60,7 +60,8 @@ class Watch:
     def _tools(self, listing: dict[str, Any]) -> None:
         told = listing.get("tools")
         if isinstance(told, list):
-            listing["tools"] = [tool for each in told[: self.limits.mcp_tools + 1] if (tool := self._tool(each, listing))]
+            some = told[: self.limits.mcp_tools + 1]
+            listing["tools"] = [tool for each in some if (tool := self._tool(each, listing))]
             self.kept = [tool["name"] for tool in listing["tools"]]
 
     def _tool(self, told: Any, listing: dict[str, Any]) -> dict[str, Any] | None:
