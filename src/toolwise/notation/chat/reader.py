@@ -320,9 +320,9 @@ class Reader:
             size = extent.feed(self._text)
             piece = self._take(size)
             read += piece
-            if told:
+            if told and piece:
                 self._emit(CallDelta(self._index, piece))
-            else:
+            elif not told:
                 self._raw += piece
             if len(piece) < size:
                 raise _TooLong

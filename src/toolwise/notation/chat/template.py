@@ -81,8 +81,8 @@ def special(tokenizer: Tokenizer) -> dict[str, Traced]:
 def _controls(text: Traced, control_ids: Mapping[str, int]) -> Iterator[tuple[int, int, int]]:
     """The control tokens in the trusted spans, the longest first where several begin at one place."""
     plain = "".join((text,))
-    trusted = [plain[start:end] for start, end in text.spans]
-    found = [name for name in control_ids if any(name in span for span in trusted)]
+    trusted = "\0".join(plain[start:end] for start, end in text.spans)
+    found = [name for name in control_ids if name in trusted]  # a vocabulary may have thousands
     if not found:
         return
     any_of = re.compile("|".join(map(re.escape, sorted(found, key=len, reverse=True))))
