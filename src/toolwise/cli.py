@@ -13,7 +13,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolwise import __version__
-from toolwise.commands import approvals, audit, bench, definitions, evals, export, index, ledger, policy, serve, tools
+from toolwise.commands import (
+    approvals,
+    audit,
+    bench,
+    chat,
+    definitions,
+    evals,
+    export,
+    index,
+    ledger,
+    mcp,
+    policy,
+    serve,
+    tools,
+)
 from toolwise.commands.common import (
     DEFAULT_MODEL,
     JsonOption,
@@ -24,6 +38,7 @@ from toolwise.commands.common import (
     ThreadsOption,
     ToolOptionsOption,
     examples,
+    tell_left_out,
     tool_names,
 )
 from toolwise.console import progress_bar, screen, stages, text_or_standard_input
@@ -43,7 +58,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 #: Each module's `app` is a group of commands if it has a name, and otherwise what it holds stands beside these here.
-for module in (export, tools, policy, approvals, audit, ledger, definitions, index, evals, bench, serve):
+for module in (chat, export, tools, policy, approvals, audit, ledger, definitions, index, evals, bench, serve, mcp):
     app.add_typer(module.app)
 
 ToolsOption = Annotated[
@@ -207,6 +222,7 @@ def generate(
     today: Annotated[str | None, typer.Option(help="The date that the calendar gives, as 2023-01-30.")] = None,
     zone: Annotated[str | None, typer.Option(help="Or the time zone whose date it gives, as Europe/Oslo.")] = None,
     stop: Annotated[list[str] | None, typer.Option(help="Stop before this text; may be given again.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Hold every call to a tool and to its schema.")] = False,
     as_json: JsonOption = False,
     threads: ThreadsOption = None,
 ) -> None:
@@ -216,17 +232,20 @@ def generate(
     from toolwise.decode.show import event_json, event_text
     from toolwise.gate.offline import offline_gate
     from toolwise.models.load import load_model
+    from toolwise.models.masks import Masks
     from toolwise.models.toolbox import parse_options, toolbox
 
     text = text_or_standard_input(prompt)
     loaded: list[LanguageModel] = []
     box = toolbox(tool_names(tools), parse_options(option or ()), lambda: loaded[0])
+    tell_left_out(box)
     context = CallContext(Principal("local"), "generate", today=_day(today, zone))
     settings = DecodeSettings(not disabled, top_k, max_calls, max_tokens, temperature, seed, tuple(stop or ()))
     with offline_gate(box.registry) as gate:  # before the model: tools' processes are copies of this one
         loaded.append(load_model(model, threads=threads))
+        masks = Masks(loaded[0].tokenizer) if strict else None
         console = screen()
-        for event in run(loaded[0], text, gate, context, settings):
+        for event in run(loaded[0], text, gate, context, settings, masks=masks):
             if as_json:
                 print(event_json(event), flush=True)
             else:

@@ -72,7 +72,7 @@ def test_a_call_that_never_began_costs_nothing() -> None:
     assert [bench.call({}, context=context).code for context in (EVE, EVE)] == ["ok", "budget_exceeded"]
     again = replace(EVE, run_id="run-2")
     assert bench.call({}, context=again).code == "limit"
-    assert bench.gate._budgets.reserve(again, bench.gate._registry["probe"], Amount()) is not None
+    assert bench.gate._budgets.reserve(again, bench.gate.registry["probe"], Amount()) is not None
 
 
 def test_a_failed_attempt_counts() -> None:

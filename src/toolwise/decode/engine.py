@@ -7,6 +7,9 @@ Only sampled text can start a call. A prompt, a document or a result is fed as d
 Before the model goes on, the session is taken back to where the call began and the call is fed as the training text
 has it, piece by piece; tokens that already agree are kept. So a marker that the model split over tokens in an unusual
 way, or a token that reached past the arrow, leaves no trace in what the model reads next.
+
+With `masks` every call is valid: from behind its marker on it is held to the tools of the gate (`strict.py`), and what
+can only be one way is fed without being sampled, all of it in one forward pass.
 """
 
 from __future__ import annotations
@@ -20,8 +23,10 @@ from toolwise.core.errors import ModelUnavailable
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import CallContext, Result, WrittenCall
 from toolwise.decode.stream import TextStream
+from toolwise.decode.strict import StrictCalls
 from toolwise.gate.gate import Gate
 from toolwise.models.base import Floats, LanguageModel, Session, marker_id
+from toolwise.models.masks import Masks, Matcher
 from toolwise.notation.pieces import call_segments
 from toolwise.notation.segments import Segment, encode
 from toolwise.notation.watch import CallWatcher, Halt, Met
@@ -53,7 +58,8 @@ class CallEnded:
 class Stop:
     """The last event. `reason`: `end` (the model ended), `stop` (a stop string), `length`, or `calls`.
 
-    `sampled` counts the tokens that the model chose, `fed` all that it read: prompt, forced and sampled ones.
+    `sampled` counts the tokens that the model chose, `fed` all that it read: prompt, forced and sampled ones. In a
+    strict call, what could only be one way is forced.
     """
 
     reason: str
@@ -91,19 +97,21 @@ def generate(
     context: CallContext,
     settings: DecodeSettings = DEFAULTS,
     *,
+    masks: Masks | None = None,
     limits: Limits = LIMITS,
 ) -> Iterator[Event]:
     """Continue `prompt`, yielding events as they happen; the last one is a Stop. Calls are written in the notation of
-    the model's tokenizer.
+    the model's tokenizer; with `masks`, made over it, they are strict.
 
     `context.run_id` is to be this answer's own: in a run that the gate knows already, a call gets the result that the
     call of the same number got, or is a conflict.
 
     Raises BadInput for an open marker that is not one token of this model, and for a prompt that is longer than the
-    model's context, or empty where the model has no BOS; ModelUnavailable for a model that gives no finite numbers. A
-    call that fails raises nothing: it is a result.
+    model's context, or empty where the model has no BOS; ModelUnavailable for a model that gives no finite numbers;
+    LimitExceeded for a schema that is too complicated to mask. A call that fails raises nothing: it is a result.
     """
-    answer = _Answer(model, prompt, settings, limits)
+    strict = StrictCalls(masks, tuple(gate.registry.values()), model.tokenizer.notation, limits) if masks else None
+    answer = _Answer(model, prompt, settings, strict, limits)
     reason, calls = "length", 0
     while answer.sampled < settings.max_tokens and not answer.full:
         token = answer.choose(may_call=settings.enabled and calls < settings.max_calls)
@@ -146,9 +154,12 @@ def _execute(
 class _Answer:
     """One answer in the making: the session, the tokens of the current stretch of text, and what is held back."""
 
-    def __init__(self, model: LanguageModel, prompt: str, settings: DecodeSettings, limits: Limits) -> None:
+    def __init__(
+        self, model: LanguageModel, prompt: str, settings: DecodeSettings, strict: StrictCalls | None, limits: Limits
+    ) -> None:
         self._tokenizer = model.tokenizer
         self._settings = settings
+        self._strict = strict
         self._notation = model.tokenizer.notation
         self._limits = limits
         self._marker = marker_id(model.tokenizer, self._notation)
@@ -156,6 +167,8 @@ class _Answer:
         self._inside = [i for text in self._notation.tokens[1:] for i in self._tokenizer.encode_marker(text)]
         self._session: Session = model.session(self._tokenizer.begin + self._tokenizer.encode(prompt))
         self._random = np.random.default_rng(settings.seed)
+        self._held: Matcher | None = None  # the mask of the call that is being written
+        self._may_call = True
         self.sampled = 0
         self._start()
 
@@ -174,9 +187,13 @@ class _Answer:
         if not np.isfinite(logits.max()):
             raise ModelUnavailable("The model gives no finite numbers; load it in float32, or mend its weights.")
         if self._watcher.in_call:
-            return _draw(logits, self._settings.temperature, self._random)
+            held = logits if self._held is None else self._held.masked(logits)
+            return _draw(held, self._settings.temperature, self._random)
+        self._may_call = may_call
         logits = logits.copy()
         logits[self._inside] = -np.inf
+        if self._strict is not None:
+            logits[self._strict.seams] = -np.inf
         if not may_call:
             logits[self._marker] = -np.inf
         elif np.count_nonzero(logits > logits[self._marker]) < self._settings.start_top_k:
@@ -184,15 +201,28 @@ class _Answer:
         return _draw(logits, self._settings.temperature, self._random)
 
     def write(self, token: int) -> list[str | Met | Halt]:
-        """Append a sampled token; what it completes."""
-        if self._stream.whole:  # nothing can be put in the place of half a character
-            self._tokens.append((self._characters, len(self._session.ids)))
-        self._session.feed([token])
+        """Append a sampled token, and in a strict call whatever can only follow it; what they complete."""
         self.sampled += 1
-        piece = self._stream.push(token)
-        self._characters += len(piece)
-        self._text += piece
-        return self._watcher.push(piece)
+        if self._held is not None:
+            self._held.accept(token)
+        found = self._append([token])
+        if not self._watcher.in_call:
+            self._held = None
+        elif self._held is None and self._strict is not None and self._may_call:
+            self._held = self._strict.begin()
+        return found if self._held is None else [*found, *self._append(self._held.forced())]
+
+    def _append(self, ids: Sequence[int]) -> list[str | Met | Halt]:
+        before, found = len(self._session.ids), list[str | Met | Halt]()
+        self._session.feed(ids)
+        for number, i in enumerate(ids):
+            if self._stream.whole:  # nothing can be put in the place of half a character
+                self._tokens.append((self._characters, before + number))
+            piece = self._stream.push(i)
+            self._characters += len(piece)
+            self._text += piece
+            found += self._watcher.push(piece)
+        return found
 
     def insert(self, met: Met, result: Result) -> str:
         """Put the call with its result into the context, in place of what was sampled of it."""
@@ -215,6 +245,7 @@ class _Answer:
         self._watcher = CallWatcher(
             self._notation, self._settings.stop, calls=self._settings.enabled, limits=self._limits
         )
+        self._held = None
         self._text = ""
         self._characters = 0
         self._tokens: list[tuple[int, int]] = []  # for each token: its first character, and how many ids stand before

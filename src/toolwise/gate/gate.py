@@ -71,7 +71,7 @@ class Gate:
     `state` holds the audit log, the ledger of calls with an effect, approvals and labels; processes that share it share
     them all. `definitions` pins tools whose descriptions come from elsewhere. `runner` runs the tools instead of
     `isolate.Runner`; it is the gate's then, and ends with it. `approvals`, `ledger` and `audit` are for people who
-    decide and look. `close`, or the end of a `with` block, ends the tools' processes.
+    decide and look; `registry` holds the tools. `close`, or the end of a `with` block, ends the tools' processes.
 
     Raises BadInput when a tool has a budget or a rate of its own and is not among those of `registry`.
     """
@@ -94,7 +94,7 @@ class Gate:
             _known(name, registry)
         # Early: the processes of ours are copies of this one.
         self._runner: Runs = Runner(registry.values(), limits, clock) if runner is None else runner
-        self._registry = registry
+        self.registry = registry
         self._policy = DenyAll() if policy is None else policy
         self._budgets = Budgets(limits=limits) if budgets is None else budgets
         self._rates = Rates() if rates is None else rates
@@ -122,10 +122,10 @@ class Gate:
         line = self._opened(call, context)
         try:
             parsed = parse(call, self._notation, self.limits)
-            tool = self._registry.resolve(parsed.name)
+            tool = self.registry.resolve(parsed.name)
             line = line._replace(tool=tool.name, effect=tool.effect.value)
             self._pinned(tool)
-            arguments, told = fitted(parsed, tool, self._registry.validator(tool.name), self.limits)
+            arguments, told = fitted(parsed, tool, self.registry.validator(tool.name), self.limits)
             line = line._replace(detail=told)
             line, checked = self._identified(line, context, tool, arguments)
             line, decision = self._authorised(line, checked)
@@ -147,7 +147,7 @@ class Gate:
 
     def tool_of(self, call: Call | WrittenCall) -> Tool:
         """The tool that a call names. Raises MalformedCall, TruncatedCall, InvalidArguments, UnknownTool."""
-        return self._registry.resolve(parse(call, self._notation, self.limits).name)
+        return self.registry.resolve(parse(call, self._notation, self.limits).name)
 
     def close(self) -> None:
         """End the tools' processes and write what waits. The state is the caller's to close."""
@@ -177,7 +177,7 @@ class Gate:
 
     def _pinned(self, tool: Tool) -> None:
         if self._definitions is not None:
-            self._definitions.check(tool, self._registry.hash_of(tool.name))
+            self._definitions.check(tool, self.registry.hash_of(tool.name))
 
     def _identified(self, line: Line, context: CallContext, tool: Tool, arguments: Arguments) -> tuple[Line, Checked]:
         """The line with digest and arguments, and the call with the key under which it runs once."""
@@ -221,7 +221,7 @@ class Gate:
         if decision.verdict == "ask":
             tool = checked.tool
             text = view(tool.name, tool.effect.value, line.principal, checked.shown, self.limits)
-            hash, version, taken = self._registry.hash_of(tool.name), self._policy.version, self._ledger(tool)
+            hash, version, taken = self.registry.hash_of(tool.name), self._policy.version, self._ledger(tool)
             return self.approvals.confirm(line, text, hash, version, lambda sql: taken.check(checked.entry, sql))
         if decision.verdict != "allow":
             raise Denied("No policy allows this call: do without it.")
