@@ -171,6 +171,15 @@ class Limits:
     upstream_bytes: int = 64 * 1024**2  # of a whole answer; some 300 of each token of a stream
     event_bytes: int = 1024 * 1024  # of one server-sent event; a whole answer in one piece fits
 
+    # Catalogues of tools
+    shown_tools: int = 8  # of many, for one message; a small model chooses among so few, and a tool takes 150 tokens
+    chosen_tools: int = 64  # of one conversation, after which its messages bring no more; looking for them still does
+    find_turns: int = 3  # that a model looks for tools in one reply; then it makes do with those it has
+    ranked_tools: int = 100  # of one ranking that are kept; nobody shows more
+    choosing_chars: int = 8_000  # of a message by which tools are chosen, half from each end; a page and a question
+    kept_choices: int = 1_024  # rankings that are remembered; a conversation asks again for those of all its messages
+    kept_catalogues: int = 16  # of requests' own tools; clients send the same ones again, each takes a megabyte
+
     # Strict decoding
     grammar_bytes: int = 1024 * 1024  # of one grammar; sixty large tools take 100 KB
     grammar_symbols: int = 50_000  # of its rules once schemas are written out; a tool of BFCL takes some hundred

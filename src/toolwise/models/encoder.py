@@ -12,6 +12,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from toolwise.core.errors import ModelUnavailable
 from toolwise.core.jsonio import fingerprint
 from toolwise.models.hub import resolve
@@ -22,6 +24,7 @@ try:
 except ImportError as error:
     raise ModelUnavailable("Models need more packages: pip install 'toolwise[teach]'.") from error
 
+from toolwise.models.base import Floats
 from toolwise.models.load import placed, readable, weights_identity
 
 _BATCH = 32  # texts; a passage has some 150 tokens
@@ -47,6 +50,11 @@ class SentenceEncoder:
             return []
         asked = self.encode([self._query_prefix + query])
         return [float(one) for one in self.encode([self._text_prefix + text for text in texts]) @ asked[0]]
+
+    def vectors(self, texts: Sequence[str], *, query: bool = False) -> Floats:
+        """Unit vectors, [texts, width], with what stands in front of queries, or of texts."""
+        prefix = self._query_prefix if query else self._text_prefix
+        return np.asarray(self.encode([prefix + text for text in texts]).numpy(), np.float32)
 
     @torch.inference_mode()
     def encode(self, texts: Sequence[str]) -> torch.Tensor:
