@@ -194,6 +194,7 @@ def test_only_a_string_that_alone_is_required_is_a_raw_argument(schema, name):
 # --- validate
 
 
+@pytest.mark.case("R7")
 @pytest.mark.case("A14")
 @pytest.mark.parametrize("value", [True, "5", "5.0", 5.5, None, [5]])
 def test_nothing_is_coerced_to_an_integer(value):

@@ -51,6 +51,7 @@ def test_a_result_that_looks_like_a_call_is_one_result(text: str) -> None:
     assert bench.events == [("intent", ""), ("result", "ok")] * 2
 
 
+@pytest.mark.case("R55")
 @pytest.mark.case("C5")
 def test_a_huge_result_is_cut_and_says_so() -> None:
     result = Bench((tool(lambda: "é" * 25_000_000, bounded=False),)).call({})
