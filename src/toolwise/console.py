@@ -102,17 +102,18 @@ def stages(bar: Progress) -> Callable[[str, int, int | None], None]:
     return show
 
 
-def text_or_standard_input(given: str | None) -> str:
-    """The text to continue: what was given, or all of standard input; UTF-8 whatever the locale says."""
+def text_or_standard_input(given: str | None, what: str = "text to continue") -> str:
+    """The text to continue, or whatever it is: what was given, or all of standard input; UTF-8 whatever the locale
+    says."""
     if given is not None and given != "-":
         data = given.encode(errors="surrogateescape")  # bytes that are no text come in as surrogates
     else:
         data = sys.stdin.buffer.read(LIMITS.document_bytes + 1) if sys.stdin else b""
     if not data:
-        raise BadInput("There is no text to continue: give a prompt, or write one to standard input.")
+        raise BadInput(f"There is no {what}: give one, or write it to standard input.")
     if len(data) > LIMITS.document_bytes:
-        raise BadInput(f"The text to continue has more than {LIMITS.document_bytes} bytes; give a shorter one.")
+        raise BadInput(f"The {what} has more than {LIMITS.document_bytes} bytes; give a shorter one.")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadInput(f"The text to continue is not UTF-8 at byte {error.start}; convert it.") from error
+        raise BadInput(f"The {what} is not UTF-8 at byte {error.start}; convert it.") from error
