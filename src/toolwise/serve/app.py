@@ -38,7 +38,7 @@ from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Principal
 from toolwise.notation.wire.base import Ident
 from toolwise.serve.answer import Answer, Shop, failure, refusal
-from toolwise.serve.door import Door, body_of
+from toolwise.serve.door import NOT_JSON, Door, body_of, is_json
 from toolwise.serve.formats import APIS, METHODS, Api, api_of
 from toolwise.serve.keys import LOCAL, Keys
 from toolwise.serve.metrics import Metrics
@@ -88,6 +88,8 @@ class ApiServer:
 
     def reply(self, api: Api) -> Endpoint:
         async def endpoint(request: Request) -> ASGIApp:
+            if not is_json(request.headers):
+                return refusal(api, NOT_JSON, 415)
             principal = self.who(request, api.name)
             body = await body_of(request, self._body)
             asked, framing = await run_in_threadpool(api.read, body, request)

@@ -51,7 +51,8 @@ class Refuse(Protocol):
 class Door:
     """Lets in what may come in, and adds what every answer carries. Raises BadInput for a host that is none.
 
-    `programs` come without an Origin; otherwise there must be one.
+    `programs` come without an Origin; otherwise there must be one. Their application asks itself whether what is sent
+    `is_json`, since it knows which paths take anything.
     """
 
     def __init__(
@@ -82,18 +83,27 @@ class Door:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or not self._ours(hosts[0]):
             return Denied("This host is not served here."), 403
-        if method in _READING or (self._programs and method != "POST"):  # to which no program's path answers
+        if method in _READING:
             return None
         origins = headers.getlist("origin")
         if not (self._programs and not origins) and origins not in ([f"http://{hosts[0]}"], [f"https://{hosts[0]}"]):
             return Denied("Say with Origin that the request comes from this host."), 403
-        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return BadInput("Send application/json."), 415
+        if not self._programs and not is_json(headers):
+            return NOT_JSON, 415
         return None
 
     def _ours(self, host: str) -> bool:
         found = _HOST.fullmatch(host.lower())
         return found is not None and found[1] in self._hosts
+
+
+#: What is said of anything else, with the status 415.
+NOT_JSON = BadInput("Send application/json.")
+
+
+def is_json(headers: Headers) -> bool:
+    """Whether the body is said to be JSON, which no form of another site can say."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
 
 
 class Tokens:

@@ -41,7 +41,7 @@ from toolwise.core.errors import ApprovalRequired, BadInput, NotFound, ToolwiseE
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Call, CallContext, Effect, Labels, Principal, Result, Tool
 from toolwise.gate.gate import Gate
-from toolwise.serve.door import Door, body_of
+from toolwise.serve.door import NOT_JSON, Door, body_of, is_json
 from toolwise.serve.keys import LOCAL, Keys
 from toolwise.serve.mcp_stdio import standard_streams
 from toolwise.serve.run import server
@@ -161,6 +161,9 @@ def mcp_app(
                 answer = _refusal("", BadInput("This path takes POST."), 405)
                 answer.headers["allow"] = "POST"
                 await answer(scope, receive, send)
+                return
+            if not is_json(request.headers):
+                await _refusal("", NOT_JSON, 415)(scope, receive, send)
                 return
             body = jsonio.compact(await body_of(request, bounds), bounds).encode()
         except ToolwiseError as error:
