@@ -79,6 +79,12 @@ def serve(
     strict: Annotated[Strict, typer.Option(help="Whose arguments are held to their schema while they are written.")] = (
         Strict.ALWAYS
     ),
+    show_tools: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=100, help="Of more tools than so many, show those that fit, and let it look for others."
+        ),
+    ] = None,
     places: Annotated[int, typer.Option(min=1, max=1_024, help="Replies made at one time.")] = LIMITS.replies,
     threads: ThreadsOption = None,
 ) -> None:
@@ -100,7 +106,7 @@ def serve(
     known = read_keys(keys, audience) if keys else None
     with bound(port, host) as socket, _server_tools(tools, option, policy, state) as equipped:
         served = api_app(
-            [_chat_model(model, dialect, strict, threads)],
+            [_showing(_chat_model(model, dialect, strict, threads), show_tools)],
             keys=known,
             tools=equipped,
             hosts=answered_hosts(host, allow_host),
@@ -148,6 +154,14 @@ def answered_hosts(host: str, allowed: list[str] | None) -> list[str]:
     address = ip_address(host)
     own = [] if address.is_unspecified else [f"[{address}]" if address.version == 6 else str(address)]
     return [*own, *(allowed or ())]
+
+
+def _showing(model: ChatModel, most: int | None) -> ChatModel:
+    if most is None:
+        return model
+    from toolwise.decode.catalogued import Catalogued
+
+    return Catalogued(model, most=most)
 
 
 def _chat_model(name: str, dialect: str, strict: Strict, threads: int | None) -> ChatModel:
