@@ -303,7 +303,7 @@ def test_only_heavy_packages_are_imported_inside_functions(file: Path) -> None:
 
 
 #: What else has a method `run`: programs, event loops, loops of agents, and the gate's own processes.
-OTHER_RUNS = {"agent", "asyncio", "subprocess", "self._runner", "_Server(program, theirs, tools, limits)"}
+OTHER_RUNS = {"agent", "asyncio", "subprocess", "self._runner", "_Server(program, theirs, tools, limits)", "protocol"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=IDS)
