@@ -33,27 +33,40 @@ _AS_TEXT = re.compile(r"""arguments['"]?\]?\s*(?:\+|~|-?\}\})""")
 
 @dataclass(frozen=True, slots=True)
 class TemplateDialect:
-    """`short_ids`: calls have ids of so many letters and digits, whoever made them (Mistral). `system` False: the
-    system's turn is the user's (Gemma). `result_role`: of results where the template knows no calls (Granite)."""
+    """What a family has of its own.
+
+    short_ids    calls have ids of so many letters and digits, whoever made them (Mistral)
+    system       there is a system's turn; otherwise its text goes to the user's first (Gemma)
+    single       a message holds one call (Llama 3)
+    result_role  of results where the template knows no calls (Granite); otherwise they are the user's turn
+    """
 
     name: str
     layout: Layout
     short_ids: int = 0
     system: bool = True
+    single: bool = False
     result_role: str = ""
     clock: Clock = field(default_factory=SystemClock)
 
     def render(self, request: ChatRequest, tokenizer: Tokenizer, template: str | None) -> Ids:
         if template is None:
             raise BadInput("The model has no chat template; name the dialect inline, or give a template.")
-        return to_ids(render(template, self.variables(request, tokenizer, template), self.clock), tokenizer)
+        variables = self.variables(request, tokenizer, template)
+        try:
+            text = render(template, variables, self.clock)
+        except BadInput:
+            if variables["tools"] is not None:
+                raise
+            text = render(template, {**variables, "tools": []}, self.clock)  # some look for tools without asking first
+        return to_ids(text, tokenizer)
 
     def variables(self, request: ChatRequest, tokenizer: Tokenizer, template: str) -> dict[str, Any]:
         """What the template is given."""
         tools = request.tools if request.choice.mode != "none" else ()
         if "tool_calls" in template:
             as_object = not _AS_TEXT.search(template)
-            messages = structured(request.messages, as_object=as_object, call_id=self._call_id)
+            messages = structured(request.messages, as_object=as_object, single=self.single, call_id=self._call_id)
         else:
             messages = as_text(request.messages, self.layout, self.result_role)
         names = uses(template) & _TOOLS

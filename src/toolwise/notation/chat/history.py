@@ -50,27 +50,28 @@ def steps(messages: Sequence[Message]) -> Iterator[Step]:
         at = behind
 
 
-def structured(messages: Sequence[Message], *, as_object: bool = True, call_id: Callable[[str], str] = str) -> Values:
-    """For a template that knows calls. `as_object` False hands arguments over as the text that they are."""
+def structured(
+    messages: Sequence[Message],
+    *,
+    as_object: bool = True,
+    single: bool = False,
+    call_id: Callable[[str], str] = str,
+) -> Values:
+    """For a template that knows calls. `as_object` False hands arguments over as the text that they are; `single`
+    tells a turn's calls one message after the other, each with its result."""
     values: Values = []
     for step in steps(messages):
         text, calls = _said(step.message), [call for call in step.message.calls if call.name]
-        value: dict[str, Any] = {"role": literal(step.message.role.value), "content": text}
-        if calls:
-            value["tool_calls"] = [_call(call, as_object, call_id) for call in calls]
-        values.append(value)
-        for call, result in step.results:
-            if call.name:
-                values.append(
-                    {
-                        "role": literal("tool"),
-                        "name": call.name,
-                        "tool_call_id": call_id(call.id),
-                        "content": result.text,
-                    }
-                )
-            else:
-                values.append({"role": literal("user"), "content": result.text})
+        role, results = literal(step.message.role.value), [(c, result.text) for c, result in step.results]
+        if not calls:
+            values.append({"role": role, "content": text})
+        for told in [[call] for call in calls] if single else [calls] if calls else []:
+            values.append(
+                {"role": role, "content": text, "tool_calls": [_call(call, as_object, call_id) for call in told]}
+            )
+            values += [_result(call, result, call_id) for call, result in results if call in told]
+            text = ""
+        values += [{"role": literal("user"), "content": result} for call, result in results if not call.name]
     return values
 
 
@@ -152,6 +153,10 @@ def _call(call: ChatCall, as_object: bool, call_id: Callable[[str], str]) -> dic
         "type": literal("function"),
         "function": {"name": call.name, "arguments": arguments},
     }
+
+
+def _result(call: ChatCall, text: str, call_id: Callable[[str], str]) -> dict[str, Any]:
+    return {"role": literal("tool"), "name": call.name, "tool_call_id": call_id(call.id), "content": text}
 
 
 def _tagged(result: str) -> Traced:

@@ -15,4 +15,5 @@ LLAMA3 = TemplateDialect(
         separator="; ",
         bare=True,
     ),
+    single=True,
 )
