@@ -219,15 +219,15 @@ def messages(model: Schema) -> Schema:
 
 
 def gemini() -> Schema:
-    left = "thoughtSignature partMetadata thought"
-    text = record({"text": TEXT}, left=left)
-    called = record({"name": FILLED}, {"id": TEXT, "args": OBJECT})
-    call = record({"functionCall": called}, left=left)
+    left, thought = "thoughtSignature partMetadata", {"thought": FLAG}
+    text = record({"text": TEXT}, left=f"{left} thought")
     answer = record({}, {"id": TEXT, "name": TEXT, "response": OBJECT, "willContinue": one_of(False)}, "scheduling")
-    result = record({"functionResponse": answer}, left=left)
+    result = record({"functionResponse": answer}, left=f"{left} thought")
+    called = record({"name": FILLED}, {"id": TEXT, "args": OBJECT})
+    said = either(record({"text": TEXT}, thought, left), record({"functionCall": called}, thought, left))
     contents = either(
-        record({"parts": listed(either(text, result))}, {"role": one_of("user", "function")}),
-        record({"role": one_of("model"), "parts": listed(either(text, call))}),
+        record({}, {"role": one_of("user", "function"), "parts": listed(either(text, result))}),
+        record({"role": one_of("model")}, {"parts": listed(said)}),
     )
     declared = record(
         {"name": TOOL_NAME},
