@@ -1,0 +1,74 @@
+"""Answers -> one line a category: how many are right, with a bootstrap interval, and how many got no answer."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolwise.evals.bfcl.data import CATEGORIES
+
+_SAMPLES, _SEED = 1_000, 0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`right` is a share, with the bounds of its 95 % interval. `failed` got no answer, and are wrong; `began` began to
+    call at all; `cut` were cut off by the bound on tokens."""
+
+    category: str
+    asked: int
+    right: float
+    low: float
+    high: float
+    failed: int
+    began: int
+    cut: int
+
+
+def lines(rows: Sequence[Mapping[str, Any]]) -> list[Line]:
+    """In BFCL's order of categories."""
+    found = []
+    for category in CATEGORIES:
+        of = [row for row in rows if row["category"] == category]
+        if not of:
+            continue
+        right = [bool(row["right"]) for row in of]
+        replies = [row["reply"] for row in of if row["reply"] is not None]
+        found.append(
+            Line(
+                category,
+                len(of),
+                sum(right) / len(right),
+                *interval(right),
+                failed=sum(row["failed"] is not None for row in of),
+                began=sum(bool(reply["calls"]) for reply in replies),
+                cut=sum(reply["stop"] == "length" for reply in replies),
+            )
+        )
+    return found
+
+
+def interval(right: Sequence[bool]) -> tuple[float, float]:
+    """The middle 95 % of the shares of samples drawn with repetition. Of answers that are all alike it has no width,
+    and says nothing: three in a hundred of such questions may still be otherwise after a hundred answers."""
+    draw = random.Random(_SEED)  # noqa: S311 - not for secrets
+    shares = sorted(sum(draw.choices(right, k=len(right))) / len(right) for _ in range(_SAMPLES))
+    return shares[int(0.025 * _SAMPLES)], shares[int(0.975 * _SAMPLES) - 1]
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """As Markdown."""
+    head = ("category", "questions", "right", "95 %", "no answer", "began to call", "cut off")
+    body = [
+        (
+            line.category,
+            str(line.asked),
+            f"{line.right:.1%}",
+            f"{line.low:.1%} to {line.high:.1%}",
+            *map(str, (line.failed, line.began, line.cut)),
+        )
+        for line in lines(rows)
+    ]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *body))
