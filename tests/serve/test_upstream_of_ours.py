@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import openai
 import pytest
-from api_server import Served, serving
+from api_server import ADD, Served, serving
 
 from agent_runs import Desk, results, went
 from toolwise.core.chat import ChatDelta, ChatRequest, ToolChoice
@@ -24,6 +29,39 @@ CALLS = 'call add {"a": 1, "b": 2}\ncall look {}'
 def served() -> Iterator[Served]:
     with serving([ScriptedChat(), Deaf()]) as running:
         yield running
+
+
+@pytest.mark.parametrize("format", ["openai", "anthropic"])
+def test_a_server_stands_in_front_of_another_says_what_it_honours_and_holds_it(served: Served, format: str) -> None:
+    command = ["serve", "--upstream", served.url, "--model", "deaf", "--format", format, "--port", "0"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "toolwise", *command],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        assert process.stdout is not None
+        lines = [process.stdout.readline().strip() for _ in range(6)]
+        assert lines[0] == "a call that is required: not honoured, and held to it here"
+        found = re.search(r"deaf: http://127\.0\.0\.1:(\d+) ", lines[5])
+        assert found is not None, lines
+        client = Served(int(found[1])).openai()
+        tool = {"type": "function", "function": {"name": "add", "parameters": ADD, "strict": True}}
+        asked = {"model": "deaf", "tools": [tool], "parallel_tool_calls": False}
+        both = 'call add {"a": 1, "b": 2}\ncall add {"a": 3, "b": 4}'
+        reply = client.chat.completions.create(messages=[{"role": "user", "content": both}], **asked)
+        assert [call.function.arguments for call in reply.choices[0].message.tool_calls] == ['{"a": 1, "b": 2}']
+        wrong = [{"role": "user", "content": 'call add {"a": "1"}'}]
+        again = client.chat.completions.create(messages=wrong, **asked)  # told, it answers without a call
+        assert "invalid_arguments" in again.choices[0].message.content
+        with pytest.raises(openai.InternalServerError, match="a call was required, and none came"):
+            client.chat.completions.create(
+                messages=[{"role": "user", "content": "say Hello."}], tool_choice="required", **asked
+            )
+    finally:
+        process.kill()
+        process.wait(20)
 
 
 class Deaf(ScriptedChat):

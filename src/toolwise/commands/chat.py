@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +14,7 @@ import typer
 from toolwise.commands.common import (
     DEFAULT_MODEL,
     DEFAULT_STATE,
+    Format,
     JsonOption,
     StateOption,
     ThreadsOption,
@@ -22,10 +22,10 @@ from toolwise.commands.common import (
     ToolsOption,
     at_a_terminal,
     examples,
+    gated,
     read_text,
     say,
     show,
-    tool_names,
 )
 from toolwise.console import screen, text_or_standard_input
 from toolwise.core.durable import write_output
@@ -42,11 +42,6 @@ app = typer.Typer()
 
 PRINCIPAL = "local"
 SCRIPTED = "scripted"
-
-
-class Format(StrEnum):
-    OPENAI = "openai"
-    ANTHROPIC = "anthropic"
 
 
 @app.command(
@@ -244,22 +239,16 @@ def _model(
 def _gate(
     tools: str | None, options: list[str] | None, policy: Path | None, where: str
 ) -> Iterator[tuple[Gate, Registry]]:
-    """The gate of these tools; without tools nothing is written anywhere. Made before a model is loaded."""
-    from toolwise.gate.gate import Gate
-    from toolwise.gate.policy import DEFAULT, CedarPolicy
-    from toolwise.gate.state import open_state
-    from toolwise.models.toolbox import parse_options, toolbox
+    """The gate of these tools, made before a model is loaded; without tools nothing is written anywhere."""
+    if tools is not None:
+        with gated(tools, options, policy, where) as (gate, registry, _):
+            yield gate, registry
+        return
+    if policy or options:
+        raise BadInput("--policy and --option are for tools: name them with --tools.")
+    from toolwise.gate.offline import offline_gate
     from toolwise.tools.registry import Registry
 
-    if tools is None and (policy or options):
-        raise BadInput("--policy and --option are for tools: name them with --tools.")
-    rules = CedarPolicy.from_file(policy) if policy else CedarPolicy.from_text(DEFAULT)
-    if rules.problem:  # it would deny everything, and nobody would be told why
-        raise BadInput(f"--policy {str(policy)!r}: {rules.problem}.")
-    registry = Registry([]) if tools is None else toolbox(tool_names(tools), parse_options(options or ())).registry
-    state = open_state(":memory:" if tools is None else where)
-    try:
-        with Gate(registry, rules, state) as gate:
-            yield gate, registry
-    finally:
-        state.close()
+    nothing = Registry([])
+    with offline_gate(nothing) as gate:
+        yield gate, nothing

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -67,6 +68,13 @@ PresetOption = Annotated[str, typer.Option(help="small (for small models) or pap
 SettingsOption = Annotated[Path | None, typer.Option(help="A TOML file whose values go over the preset's.")]
 ThreadsOption = Annotated[int | None, typer.Option(min=1, max=LIMITS.threads, help="CPU threads of this process.")]
 DEFAULT_MODEL = "smollm2-135m"
+
+
+class Format(StrEnum):
+    """What a server of models speaks."""
+
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
 
 
 def tool_names(text: str | None) -> tuple[str, ...]:

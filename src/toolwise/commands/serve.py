@@ -16,6 +16,7 @@ from toolwise.commands.common import (
     DEFAULT_MODEL,
     DEFAULT_STATE,
     TOOLS_HELP,
+    Format,
     StateOption,
     ThreadsOption,
     ToolOptionsOption,
@@ -50,14 +51,16 @@ class Strict(StrEnum):
     epilog=examples(
         "toolwise serve --model smollm2-135m --port 8000",
         "toolwise serve --model scripted --tools Calculator,mine.py --policy policy.cedar",
+        "toolwise serve --upstream http://127.0.0.1:11434 --model qwen3 --tools mine.py",
         "toolwise serve --host 0.0.0.0 --allow-host models.example --keys keys.toml",
     )
 )
 def serve(
     context: typer.Context,
     model: Annotated[
-        str, typer.Option("--model", "-m", help=f"A pulled name, a folder, a hub id, or {SCRIPTED} (for trying out).")
-    ] = DEFAULT_MODEL,
+        str,
+        typer.Option("--model", "-m", help=f"A pulled name, a folder, a hub id, {SCRIPTED}; or one of the upstream's."),
+    ] = "",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes any that is free.")] = 8_000,
     host: Annotated[str, typer.Option(help="The address to answer at; other ones than this machine's need keys.")] = (
         "127.0.0.1"
@@ -73,6 +76,12 @@ def serve(
         Path | None, typer.Option(help="What its tools may do, in Cedar. Default: looks; asks before it changes.")
     ] = None,
     state: StateOption = DEFAULT_STATE,
+    upstream: Annotated[
+        str | None,
+        typer.Option(help="A server whose model answers, as http://127.0.0.1:11434, in place of a local one."),
+    ] = None,
+    format: Annotated[Format, typer.Option(help="What that server speaks.")] = Format.OPENAI,
+    key_env: Annotated[str, typer.Option(help="The variable of the environment that holds that server's key.")] = "",
     dialect: Annotated[
         str, typer.Option(help="How the model writes calls; told from its chat template if left out.")
     ] = "",
@@ -103,17 +112,23 @@ def serve(
         raise BadInput(f"This needs the extra `serve` ({error.name}): pip install 'toolwise[serve]'.") from error
     if keys is None and not is_near(host):
         raise BadInput(f"Whoever reaches {host} could use the model: give --keys, or answer at 127.0.0.1.")
+    if key_env and upstream is None:
+        raise BadInput("--key-env is for a server: give its address with --upstream.")
     known = read_keys(keys, audience) if keys else None
     with bound(port, host) as socket, _server_tools(tools, option, policy, state) as equipped:
+        if upstream is not None:
+            answers = _upstream(upstream, model, format, key_env, strict)
+        else:
+            answers = _chat_model(model or DEFAULT_MODEL, dialect, strict, threads)
         served = api_app(
-            [_showing(_chat_model(model, dialect, strict, threads), show_tools)],
+            [_showing(answers, show_tools)],
             keys=known,
             tools=equipped,
             hosts=answered_hosts(host, allow_host),
             places=places,
         )
         shown = f"[{host}]" if ":" in host else host
-        say(f"{model}: http://{shown}:{socket.getsockname()[1]} (Ctrl-C ends it)")
+        say(f"{answers.name}: http://{shown}:{socket.getsockname()[1]} (Ctrl-C ends it)")
         run(served, socket, connections=LIMITS.chat_connections)
 
 
@@ -162,6 +177,18 @@ def _showing(model: ChatModel, most: int | None) -> ChatModel:
     from toolwise.decode.catalogued import Catalogued
 
     return Catalogued(model, most=most)
+
+
+def _upstream(url: str, model: str, format: Format, key_env: str, strict: Strict) -> ChatModel:
+    """A server's model, held here to what it does not honour; what that is, is said."""
+    from toolwise.decode.held import Held
+    from toolwise.decode.probe import probe
+    from toolwise.decode.upstream import connect
+
+    found = connect(url, model, format.value, key_env)
+    for line in probe(found).words():
+        say(line)
+    return Held(found, strict.value)
 
 
 def _chat_model(name: str, dialect: str, strict: Strict, threads: int | None) -> ChatModel:

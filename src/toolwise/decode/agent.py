@@ -18,7 +18,7 @@ Not covered: a conversation that outgrows the model's context; what is true of t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -36,7 +36,6 @@ from toolwise.core.chat import (
     StopReason,
     TextDelta,
     ToolChoice,
-    ToolSpec,
     gathered,
 )
 from toolwise.core.errors import (
@@ -95,15 +94,13 @@ class AgentSettings:
 class Agent:
     """Answers with `model`, and runs the calls of `tools` through `gate`, which has to know them.
 
-    `shown` chooses the tools for a turn (a catalogue of many); all of them without. `model_name` is what a request to a
-    server calls the model.
+    Where they are too many to show, the model is a `Catalogued` one.
     """
 
     model: ChatModel
     gate: Gate
     tools: Sequence[Tool] = ()
     settings: AgentSettings = AgentSettings()
-    shown: Callable[[RunState], Iterable[ToolSpec]] | None = None
     limits: Limits = field(default=LIMITS, repr=False)
 
     def run(self, state: RunState, context: CallContext, cancel: Cancel | None = None) -> Iterator[AgentEvent]:
@@ -158,14 +155,13 @@ class Agent:
 
     def _request(self, state: RunState) -> ChatRequest:
         settings = self.settings
-        tools = specs(self.tools) if self.shown is None else tuple(self.shown(state))
         told = [settings.instructions]
         if settings.mark_untrusted and any(labels_of(t).integrity is Integrity.UNTRUSTED for t in self.tools):
             told.append(Boundary(state.nonce).instruction)
         return ChatRequest(
             _instructed(state.messages, "\n\n".join(filter(None, told))),
             model=self.model.name,
-            tools=tools,
+            tools=specs(self.tools),
             choice=state.choice,
             parallel=settings.parallel,
             max_tokens=settings.max_tokens,
