@@ -16,8 +16,10 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_server import MODERN, Noted, door, talk, text_of
 
+from mcp_web import web
 from toolwise import Effect, Tool, open_state
 from toolwise.serve.keys import Key, Keys, digest_of
+from toolwise.tools.mcp import mcp_tools
 
 MODES = ["legacy", "auto", "2026-07-28"]
 NOW = datetime.now(UTC)
@@ -162,6 +164,24 @@ def test_an_inbound_token_is_seen_by_no_tool_and_stands_in_no_record(
     assert len(seen) == 2
     for record in (*seen, rows, caplog.text, printed):
         assert "key-of-ann" not in record
+
+
+@pytest.mark.case("H9")
+def test_an_inbound_token_is_passed_on_to_no_server_behind_ours() -> None:
+    with web() as behind:
+        said = {"url": f"http://127.0.0.1:{behind.port}/mcp", "revision": "2025-11-25", "effects": {"echo": "read"}}
+        found = mcp_tools({"servers": {"s": said}})
+        try:
+            with door(keys(), tools=list(found.tools), policy="permit (principal, action, resource);") as served:
+                sent = bearer("key-of-ann") | {"x-trace": "of ann"}
+                answer = served.call("s__echo", headers=sent, arguments={})
+                assert answer["result"]["content"][0]["text"] == "echoed"
+        finally:
+            found.close()
+        assert behind.calls
+        everything = repr([(dict(headers), asked) for _, headers, asked in behind.requests])
+        assert "ann" not in everything
+        assert "authorization" not in everything
 
 
 @pytest.mark.case("H11")

@@ -31,9 +31,10 @@ from toolwise.tools.mcp.web import NOT_LET_IN, NOT_SENT
 KEY = "toolwise/idempotency-key"
 """The member of `_meta` in which a call's key goes along."""
 
-#: Errors of a request that was not understood, and not carried out (JSON-RPC and MCP).
-_NOT_DONE = frozenset({-32600, -32601, -32602, -32020, -32021, -32022})
-_SESSION_GONE = -32600  # of HTTP: the package says it for a session that the server has forgotten
+#: Errors of a request that was not understood, and not carried out (JSON-RPC and MCP). Not -32600, which the package
+#: also says where it cannot read an answer.
+_NOT_DONE = frozenset({-32601, -32602, -32020, -32021, -32022})
+_SESSION_GONE = -32600, "Session terminated"  # what the package says for the status 404 of a server with sessions
 
 
 class Server:
@@ -77,8 +78,7 @@ class Server:
                     raise _lost(repeatable, lost.sent) from None
             except Refused as refusal:
                 self._silences = 0
-                forgotten = refusal.code == _SESSION_GONE and str(refusal) == "Session terminated"
-                if not (forgotten and again):
+                if (refusal.code, str(refusal)) != _SESSION_GONE or not again:
                     raise self._refused(refusal, repeatable) from None
                 session.close()
             except TimeoutError:

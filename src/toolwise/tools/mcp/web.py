@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from toolwise.core.clock import SystemClock
-from toolwise.core.errors import BadInput, ToolwiseError
+from toolwise.core.errors import BadInput, ToolwiseError, UnsafeTarget
 from toolwise.core.limits import Limits
 from toolwise.tools.confined.fetch import checked_addresses, countdown
 from toolwise.tools.confined.network import Network
@@ -104,7 +104,7 @@ def _transport(
             url = request.url
             port = url.port or {"http": 80, "https": 443}.get(url.scheme)
             if (url.scheme, url.host, port) != target.origin:
-                return answer(NOT_SENT, "It redirects to another server, which is not followed.")
+                return answer(NOT_SENT, "It is another server, which is not asked.")
             try:
                 left = countdown(SystemClock(), limits.mcp_start_seconds)
                 addresses = await anyio.to_thread.run_sync(checked_addresses, target, allowed, network, left)
@@ -122,6 +122,9 @@ def _transport(
                 if response.status_code in _NOT_LET_IN:
                     await response.aclose()
                     return answer(NOT_LET_IN, f"It answered {response.status_code}.")
+                if 300 <= response.status_code < 400 and not _stays(target, response.headers.get("location", "")):
+                    await response.aclose()
+                    return answer(NOT_LET_IN, "It redirects to another server, which is not followed.")
                 response.stream = Bounded(response.stream)
                 return response
             return answer(NOT_SENT, "It cannot be reached.")
@@ -130,3 +133,10 @@ def _transport(
             await self._inner.aclose()
 
     return Checked()
+
+
+def _stays(target: Target, location: str) -> bool:
+    try:
+        return target.follow(location).origin == target.origin
+    except UnsafeTarget:
+        return False
