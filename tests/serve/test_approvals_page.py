@@ -71,6 +71,7 @@ def test_a_call_is_rejected_without_being_looked_at(browser: Browser, at: Door) 
     assert at.approvals.get(asked).state == "rejected"
 
 
+@pytest.mark.case("C10")
 def test_markup_in_a_call_is_text_and_nothing_is_fetched_from_elsewhere(browser: Browser, at: Door) -> None:
     at.ask(f"c{MARKUP}", who=MARKUP, run=MARKUP, to=MARKUP, text=MARKUP)
     browser.requested.clear()
