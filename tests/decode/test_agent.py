@@ -139,6 +139,15 @@ def test_the_same_call_with_the_same_result_is_told_once_and_then_ends_the_run()
     assert unanswered(ended.state) == []
 
 
+@pytest.mark.case("R28")
+def test_the_same_call_several_times_in_one_turn_is_one_repetition() -> None:
+    looks = turn(*[call("look", id=id) for id in "abcd"])
+    model = Turns(looks, looks, ANSWER)
+    assert went(model, Desk(), repeats=2)[0].reason == "end"
+    assert ["2 times" in message.text for message in model.asked[2].messages[-4:]] == [True] * 4
+    assert went(Turns(looks), Desk(), repeats=2)[0].reason == "no_progress"
+
+
 @pytest.mark.case("J4")
 def test_a_run_that_can_afford_nothing_more_ends() -> None:
     ended, events = went(Turns(turn(call("look")), turn(call("look", '{"at": "b"}'))), Desk(calls=1))

@@ -156,9 +156,9 @@ class _Talk:
         from toolwise.decode.events import RunEnded, Saved
         from toolwise.decode.show_run import event_json, event_text
 
-        console, reason = screen(), "interrupted"
+        agent, console, reason = self.agent, screen(), "interrupted"
         try:
-            for event in self.agent.run(state, CallContext(Principal(state.principal), state.id)):
+            for event in agent.run(state, CallContext(Principal(state.principal), state.id)):
                 if isinstance(event, Saved | RunEnded):
                     state = event.state
                     self._keep(state)

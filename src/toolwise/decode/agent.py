@@ -250,12 +250,14 @@ class Agent:
             first = state.stop is StopReason.LENGTH and "cut" not in progress.told
             state = replace(state, progress=replace(progress, told=(*progress.told, "cut"))) if first else state
             return state.settled(), None if first else _ENDS[state.stop]
-        seen, again = Counter(dict(progress.seen)), 0
-        told = list(outcomes)
-        for number, (call, one) in enumerate(zip(calls, outcomes, strict=True)):
-            digest = jsonio.fingerprint([call.name, call.arguments, one.code, one.text])[:24]
-            seen[digest] += 1
-            again = max(again, seen[digest])
+        digests = [
+            jsonio.fingerprint([call.name, call.arguments, one.code, one.text])[:24]
+            for call, one in zip(calls, outcomes, strict=True)
+        ]
+        seen = Counter(dict(progress.seen))
+        seen.update(set(digests))  # twice in one turn is one repetition: nothing was read in between
+        again, told = max(seen[digest] for digest in digests), list(outcomes)
+        for number, (digest, one) in enumerate(zip(digests, outcomes, strict=True)):
             if seen[digest] == self.settings.repeats:
                 note = f"[This call has had this result {seen[digest]} times: do something else, or answer.]"
                 told[number] = replace(one, text=f"{one.text}\n{note}")
