@@ -19,6 +19,7 @@ from mcp_server import MODERN, Noted, door, talk, text_of
 from mcp_web import web
 from toolwise import Effect, Tool, open_state
 from toolwise.serve.keys import Key, Keys, digest_of
+from toolwise.serve.run import bound
 from toolwise.tools.mcp import mcp_tools
 
 MODES = ["legacy", "auto", "2026-07-28"]
@@ -287,3 +288,10 @@ def until(holds: Any, seconds: float = 20) -> None:
     while not holds():
         assert time.monotonic() < end
         threading.Event().wait(0.02)
+
+
+def test_an_answer_in_two_pieces_does_not_wait_to_be_acknowledged() -> None:
+    with bound(0) as door_, socket.create_connection(door_.getsockname()):
+        taken, _ = door_.accept()
+        with taken:
+            assert taken.proto == socket.IPPROTO_TCP  # without it asyncio leaves the delay of 40 ms on
