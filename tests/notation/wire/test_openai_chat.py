@@ -31,7 +31,7 @@ from toolwise.core.chat import (
     pieces,
 )
 from toolwise.core.errors import LEAVES, BadInput, ModelUnavailable, NotFound
-from toolwise.notation.wire import openai_chat
+from toolwise.notation.wire import openai_chat, openai_responses
 from toolwise.notation.wire.base import Event
 from toolwise.notation.wire.openai_chat.read import LEFT, READ
 from toolwise.notation.wire.sse import encode
@@ -361,6 +361,18 @@ def test_a_call_without_arguments_has_an_empty_object_in_history(arguments: str 
     asked = openai_chat.read_request({"messages": [{"role": "assistant", "tool_calls": calls}, result]})
     assert asked.messages[0].calls[0].arguments == "{}"
     assert openai_chat.write_request(asked)["messages"][0]["tool_calls"][0]["function"]["arguments"] == "{}"
+
+
+@pytest.mark.case("R11")
+@pytest.mark.parametrize("wire", [openai_chat, openai_responses])
+def test_history_has_no_arguments_that_a_server_could_not_read(wire: Any) -> None:
+    made = [ChatCall(id, "f", text) for id, text in (("a", ""), ("b", " null"), ("c", '{"x":'), ("d", "[1]"))]
+    results = [Message(Role.TOOL, f"result {call.id}", call_id=call.id) for call in made]
+    body = wire.write_request(ChatRequest((Message(Role.ASSISTANT, "", tuple(made)), *results)))
+    asked = wire.read_request(body | {"model": "m"})
+    assert [call.arguments for message in asked.messages for call in message.calls] == ["{}", "{}"]
+    assert 'f {"x":' in jsonio.compact(body).replace('\\"', '"')
+    assert [m.text for m in asked.messages if m.role is Role.USER] == ["result c", "result d"]
 
 
 def test_a_failure_is_told_in_the_text_of_its_result_and_read_from_it() -> None:

@@ -1,6 +1,8 @@
 """A ChatRequest -> a request of OpenAI's Chat Completions, as every server that is compatible with it takes it.
 
-The bound on the answer goes under its old name, `max_tokens`, which all of them know.
+The bound on the answer goes under its old name, `max_tokens`, which all of them know. Servers read the arguments of
+earlier calls for their models' templates: nothing is an empty object, and a call whose arguments are none is told as
+text.
 """
 
 from __future__ import annotations
@@ -9,12 +11,14 @@ from typing import Any
 
 from toolwise.core.chat import ChatCall, ChatRequest, Message, OutputSchema, Role, ToolChoice
 from toolwise.notation.wire.base import Json
-from toolwise.notation.wire.fields import error_text, only, sendable
+from toolwise.notation.wire.calls import only_objects
+from toolwise.notation.wire.fields import arguments_text, error_text, only, sendable
 
 
 def write_request(request: ChatRequest) -> Json:
     """Raises BadInput where results do not fit the calls."""
-    body: Json = {"model": request.model, "messages": [_message(message) for message in sendable(request.messages)]}
+    history = sendable(only_objects(request.messages))
+    body: Json = {"model": request.model, "messages": [_message(message) for message in history]}
     body |= only(
         {
             "tools": [_tool(tool) for tool in request.tools] or None,
@@ -38,7 +42,8 @@ def write_request(request: ChatRequest) -> Json:
 
 
 def write_call(call: ChatCall) -> Json:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+    function = {"name": call.name, "arguments": arguments_text(call.arguments)}
+    return {"id": call.id, "type": "function", "function": function}
 
 
 def _message(message: Message) -> Json:

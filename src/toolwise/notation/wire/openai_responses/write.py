@@ -7,7 +7,8 @@ from typing import Any
 from toolwise.core.chat import ChatRequest, Message, OutputSchema, Role, ToolChoice, ToolSpec
 from toolwise.core.errors import BadInput
 from toolwise.notation.wire.base import Json
-from toolwise.notation.wire.fields import error_text, only, sendable
+from toolwise.notation.wire.calls import only_objects
+from toolwise.notation.wire.fields import arguments_text, error_text, only, sendable
 
 
 def write_request(request: ChatRequest) -> Json:
@@ -17,7 +18,7 @@ def write_request(request: ChatRequest) -> Json:
             raise BadInput(
                 f"{name}: OpenAI's Responses has no such option; leave it out or use Chat Completions.", name
             )
-    items = [item for message in sendable(request.messages) for item in _items(message)]
+    items = [item for message in sendable(only_objects(request.messages)) for item in _items(message)]
     body: Json = {"model": request.model, "input": items, "store": False}
     body |= only(
         {
@@ -67,6 +68,6 @@ def _items(message: Message) -> list[Json]:
     if message.text or not message.calls:
         items.append({"type": "message", "role": message.role.value, "content": message.text})
     for call in message.calls:
-        told = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
+        told = {"call_id": call.id, "name": call.name, "arguments": arguments_text(call.arguments)}
         items.append({"type": "function_call", **told})
     return items
