@@ -143,3 +143,12 @@ def test_what_does_not_fit_the_description_is_refused_and_every_answer_fits_it(
             tried, refused = tried + 1, refused + (not fits)
     assert refused > tried / 3
     assert tried > 300 / STEP
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_a_whole_number_is_an_integer_however_it_is_written(path: str, served: Served) -> None:
+    config = BODIES[path].get("generationConfig", BODIES[path])
+    (field,) = (name for name in config if name.lower().startswith("max"))
+    told = config | {field: 9.0}
+    body = told if config is BODIES[path] else BODIES[path] | {"generationConfig": told}
+    assert served.post(path, body).status_code == 200

@@ -62,7 +62,7 @@ def _asks(api: Api, models: Sequence[str], tools: bool) -> list[tuple[str, Json]
             reply[_JSON] = {"schema": listed(either(_REPLIES[api.name], _ERRORS["gemini"]))}
             parameters.append({"name": "alt", "in": "query", "schema": one_of("sse", "json")})
         if not path.endswith(":generateContent"):
-            reply[_EVENTS] = {"schema": TEXT}
+            reply[_EVENTS] = {"schema": loose({"data": TEXT}, {"event": TEXT})}  # of each event
         if tools:
             key: Json = {"type": "string", "maxLength": 252, "pattern": "^[!-~]*$"}
             parameters.append({"name": "Idempotency-Key", "in": "header", "schema": key})

@@ -112,13 +112,14 @@ class Field:
         return self.value
 
     def integer(self, least: int | None = None, most: int | None = None) -> int | None:
-        """An integer in these bounds, which are inclusive."""
+        """An integer in these bounds, which are inclusive; 5.0 is one, as JSON Schema has it."""
         if self.absent:
             return None
-        if not isinstance(self.value, int) or isinstance(self.value, bool):
+        value = int(self.value) if isinstance(self.value, float) and self.value.is_integer() else self.value
+        if not isinstance(value, int) or isinstance(value, bool):
             raise self.refused("send an integer")
-        self._check_range(self.value, least, most)
-        return self.value
+        self._check_range(value, least, most)
+        return value
 
     def number(self, least: float | None = None, most: float | None = None) -> float | None:
         """A number in these bounds, which are inclusive."""
