@@ -147,3 +147,52 @@ def test_a_session_that_is_longer_than_the_model_reads_is_refused_alone():
     with pytest.raises(BadInput, match="at most 512"):
         pool.session(TOKENIZER.encode("b" * 513)).logits()
     assert np.isfinite(fine.logits()).all()
+
+
+def ask_together(pool, sessions):
+    """The logits of the first one, as if a thread for each of the others waited already."""
+    pool._waiting += [session._line for session in sessions[1:]]
+    return sessions[0].logits()
+
+
+def test_one_pass_reads_a_bounded_number_of_tokens_however_many_wait(monkeypatch):
+    pool = Pool(tiny(PACKED[0])._net, limits=replace(LIMITS, prefill_tokens=20))
+    sessions = [pool.session(TOKENIZER.encode(prompt)) for prompt in ("a" * 40, "b" * 40, "c", "ddd")]
+    sizes, forward = [], pool._net.forward
+    monkeypatch.setattr(pool._net, "forward", lambda ids, *rest: sizes.append(ids.numel()) or forward(ids, *rest))
+    ask_together(pool, sessions)
+    assert sizes[:2] == [8 + 8 + 1 + 3, 20]  # the short ones are through at once
+    assert max(sizes) <= 20
+
+
+def test_a_thread_that_is_interrupted_leaves_those_who_wait_waiting(monkeypatch):
+    pool = Pool(tiny(PACKED[0])._net)
+    first, second = (pool.session(TOKENIZER.encode(letter * 5)) for letter in "ab")
+
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(pool._net, "forward", interrupted)
+        ask_together(pool, [first, second])
+    assert pool._waiting == [second._line]
+
+
+def test_a_session_that_asks_again_before_the_pass_is_over_is_read_once(monkeypatch):
+    pool = Pool(tiny(PACKED[0])._net)
+    first, second = (pool.session(TOKENIZER.encode(letter * 5)) for letter in "ab")
+    a_pass = pool._pass
+
+    def and_goes_on(*given):
+        a_pass(*given)
+        second.feed([1])  # its thread has the logits that it waited for, and the lock
+        pool._waiting.append(second._line)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pool, "_pass", and_goes_on)
+        ask_together(pool, [first, second])
+    assert pool._waiting == [second._line]
+    first.feed([2])
+    first.logits()  # in one pass with the second one
+    assert pool._waiting == []
+    np.testing.assert_allclose(second.logits(), Pool(pool._net).session(second.ids).logits(), atol=1e-5)

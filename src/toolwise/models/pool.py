@@ -47,6 +47,10 @@ class _Line:
     logits: Floats | None = None
     error: Exception | None = None
 
+    @property
+    def unread(self) -> int:
+        return len(self.ids) - len(self.columns)
+
 
 class Pool:
     """The shared cache of one network that honours masks; `HFModel.pool` makes one."""
@@ -108,25 +112,40 @@ class Pool:
             if len(line.columns) == len(line.ids):  # after a rewind: the last token's row was not kept
                 line.columns.pop()
             self._waiting.append(line)
-            while line.logits is None and line.error is None:
-                if self._running:
-                    self._turn.wait()
-                    continue
-                batch, self._running = self._waiting, True
-                self._waiting = []
-                self._turn.release()
-                try:
-                    unfinished = self._forward(batch)
-                finally:
-                    self._turn.acquire()
-                    self._running = False
-                    self._turn.notify_all()
-                self._waiting = [*unfinished, *self._waiting]
+            try:
+                while line.logits is None and line.error is None:
+                    if self._running:
+                        self._turn.wait()
+                    else:
+                        self._run()
+            finally:
+                if line in self._waiting:  # this thread was interrupted, and nobody waits for it any more
+                    self._waiting.remove(line)
             error, line.error = line.error, None
             if error is not None:
                 raise error
             assert line.logits is not None
             return line.logits
+
+    def _run(self) -> None:
+        """One pass for all that wait, without the lock meanwhile. Who is not through after it goes on waiting."""
+        batch, self._running = list(self._waiting), True
+        self._turn.release()
+        try:
+            self._forward(batch)
+        finally:
+            self._turn.acquire()
+            self._running = False
+            self._turn.notify_all()
+
+    def _answer(self, line: _Line, answer: Floats | Exception) -> None:
+        """Under the lock: from here on the line may be fed, and wait again, before the pass is over."""
+        if isinstance(answer, Exception):
+            line.error = answer
+        else:
+            line.logits = answer
+        if line in self._waiting:
+            self._waiting.remove(line)
 
     def _shared(self, context: Ids) -> _Line:
         """A line with the longest beginning of `context` that is in the cache; at least one token is left to read."""
@@ -137,21 +156,28 @@ class Pool:
                 best = line.columns[: _agreed(line.ids, ids, len(best), limit)]
         return _Line(ids[: len(best)], list(best))
 
-    def _forward(self, batch: list[_Line]) -> list[_Line]:
-        """One pass over what these lines have not read, a bounded piece of each; who is not through waits again."""
+    def _forward(self, batch: list[_Line]) -> None:
+        """One pass over what these lines have not read, a bounded piece of each."""
         try:
             batch = self._with_room(batch)
-            return self._pass(batch, list(map(self._piece, batch))) if batch else []
+            if batch:
+                self._pass(batch, self._pieces(batch))
         except Exception as error:  # noqa: BLE001 - whatever it is, each of these threads has to hear of it
-            for line in batch:
-                line.error = error
-            return []
+            with self._turn:
+                for line in batch:
+                    self._answer(line, error)
 
-    def _piece(self, line: _Line) -> list[int]:
-        begun = len(line.columns)
-        return line.ids[begun : begun + self._limits.prefill_tokens]
+    def _pieces(self, batch: list[_Line]) -> list[list[int]]:
+        """What each reads in this pass: those who need little all of it, the others alike what is left of the bound."""
+        left, ends = self._limits.prefill_tokens, dict[int, int]()
+        shortest = sorted(range(len(batch)), key=lambda number: batch[number].unread)
+        for place, number in enumerate(shortest):
+            size = min(batch[number].unread, max(1, left // (len(batch) - place)))
+            ends[number] = len(batch[number].columns) + size
+            left -= size
+        return [line.ids[len(line.columns) : ends[number]] for number, line in enumerate(batch)]
 
-    def _pass(self, batch: list[_Line], pieces: list[list[int]]) -> list[_Line]:
+    def _pass(self, batch: list[_Line], pieces: list[list[int]]) -> None:
         """The last token of each line stands at the end of the queries, so that their rows alone are projected."""
         begun, count = len(self._positions), sum(map(len, pieces))
         bodies = count - len(pieces)
@@ -183,8 +209,7 @@ class Pool:
             for line, columns, row in zip(batch, fresh, rows, strict=True):
                 line.columns.extend(columns.tolist())
                 if len(line.columns) == len(line.ids):
-                    line.logits = row
-        return [line for line in batch if line.logits is None]
+                    self._answer(line, row)
 
     def _with_room(self, batch: list[_Line]) -> list[_Line]:
         """Those whose pieces have room, once what nobody has any more is dropped; the others are given an error."""
@@ -192,23 +217,26 @@ class Pool:
             used, batch = len(self._positions), list(batch)
             for layer in self._cache.layers:
                 layer.cut(used)  # a pass that failed on its way has written into some of them
-            wanted = sum(len(self._piece(line)) for line in batch)
+            wanted = sum(map(len, self._pieces(batch)))
             if used + wanted <= self._limits.pooled_tokens and used <= 2 * self._live(batch).size + _GARBAGE:
                 return batch
             while self._live(batch).size + wanted > self._limits.pooled_tokens and (self._kept or batch):
                 if self._kept:
                     self._kept.popleft()
                     continue
-                refused = max(batch, key=lambda line: len(line.ids) - len(line.columns))
+                refused = max(batch, key=lambda line: line.unread)
                 batch.remove(refused)
                 refused.columns = []
-                refused.error = LimitExceeded(
-                    f"All conversations together would hold more than {self._limits.pooled_tokens} tokens; "
-                    "ask again later, or with a shorter one."
-                )
-                wanted = sum(len(self._piece(line)) for line in batch)
+                self._answer(refused, self._no_room())
+                wanted = sum(map(len, self._pieces(batch)))
             self._compact(batch)
             return batch
+
+    def _no_room(self) -> LimitExceeded:
+        return LimitExceeded(
+            f"All conversations together would hold more than {self._limits.pooled_tokens} tokens; "
+            "ask again later, or with a shorter one."
+        )
 
     def _compact(self, batch: list[_Line]) -> None:
         live = self._live(batch)
