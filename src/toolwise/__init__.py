@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from toolwise.tools.confined.query import safe_query
     from toolwise.tools.index.build import build_index
     from toolwise.tools.index.index import Index
+    from toolwise.tools.mcp.tools import mcp_tools
     from toolwise.tools.openapi.tools import openapi_tools
     from toolwise.tools.registry import Registry, tool
 
@@ -90,6 +91,7 @@ _HOMES = {
     "tools.confined.query": ("safe_query",),
     "tools.index.build": ("build_index",),
     "tools.index.index": ("Index",),
+    "tools.mcp.tools": ("mcp_tools",),
     "tools.openapi.tools": ("openapi_tools",),
     "tools.registry": ("Registry", "tool"),
 }
@@ -138,6 +140,7 @@ __all__ = [
     "load_augmented",
     "load_model",
     "load_settings",
+    "mcp_tools",
     "offline_gate",
     "open_state",
     "openapi_tools",
