@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -196,3 +197,50 @@ def test_a_session_that_asks_again_before_the_pass_is_over_is_read_once(monkeypa
     first.logits()  # in one pass with the second one
     assert pool._waiting == []
     np.testing.assert_allclose(second.logits(), Pool(pool._net).session(second.ids).logits(), atol=1e-5)
+
+
+def closed(pool, text):
+    session = pool.session(TOKENIZER.encode(text))
+    row = session.logits()
+    session.close()
+    return session.shared, weakref.ref(row if row.base is None else row.base)
+
+
+def test_a_conversation_that_goes_on_takes_one_of_the_places_of_what_is_kept():
+    pool = Pool(tiny(PACKED[0])._net, limits=replace(LIMITS, kept_contexts=2))
+    closed(pool, "Another one.")
+    for length in range(10, 30, 4):
+        closed(pool, TEXT[:length])
+    assert closed(pool, TEXT[:16])[0] == 15  # it begins like one that is kept, and is none more
+    assert closed(pool, "Another one. Yes.")[0] == len("Another one.")
+
+
+def test_what_is_kept_of_a_session_is_no_row_of_the_vocabulary():
+    pool = Pool(tiny(PACKED[0])._net)
+    _, rows = closed(pool, TEXT)
+    assert rows() is None
+
+
+def test_a_cache_that_could_not_be_moved_is_read_again(monkeypatch):
+    pool = Pool(tiny(PACKED[0])._net, limits=replace(SMALL, prefill_tokens=60))
+    gone, held = (pool.session(TOKENIZER.encode(letter * 50)) for letter in "ab")
+    gone.logits()
+    expected = held.logits()
+    del gone
+    more = pool.session(TOKENIZER.encode("c" * 50))
+    with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
+        patched.setattr(pool._cache.layers[1], "select", lambda columns: 1 / 0)  # the first one has moved
+        more.logits()
+    assert np.isfinite(more.logits()).all()
+    held.rewind(49)
+    held.feed(TOKENIZER.encode("b"))
+    np.testing.assert_allclose(held.logits(), expected, atol=1e-5)
+
+
+def test_a_line_that_the_collector_had_taken_is_not_kept():
+    pool = Pool(tiny(PACKED[0])._net)
+    session = pool.session(TOKENIZER.encode(TEXT))
+    session.logits()
+    pool._lines.clear()  # as it does before a generator in a cycle of garbage closes its session
+    session.close()
+    assert closed(pool, TEXT)[0] == 0

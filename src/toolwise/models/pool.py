@@ -51,6 +51,11 @@ class _Line:
     def unread(self) -> int:
         return len(self.ids) - len(self.columns)
 
+    def holds(self, other: _Line) -> bool:
+        """Whether whoever begins like the other one begins like this one as well."""
+        read = len(other.columns)
+        return read <= len(self.columns) and self.ids[:read] == other.ids[:read]
+
 
 class Pool:
     """The shared cache of one network that honours masks; `HFModel.pool` makes one."""
@@ -58,7 +63,7 @@ class Pool:
     def __init__(self, net: Network, *, limits: Limits = LIMITS) -> None:
         self._net = net
         self._limits = limits
-        self._cache = Cache(layer_class_to_replicate=_RoomyLayer)
+        self._cache = _empty_cache()
         self._positions: Columns = np.zeros(0, dtype=np.int64)
         self._lines: weakref.WeakSet[_Line] = weakref.WeakSet()
         self._kept: deque[_Line] = deque(maxlen=limits.kept_contexts)
@@ -91,10 +96,17 @@ class Pool:
         return PooledSession(self, other)
 
     def keep(self, line: _Line) -> None:
-        """Remember what a session has read for those that begin alike, as long as there is room."""
+        """Remember what a session has read for those that begin alike, as long as there is room.
+
+        A line that the garbage collector had taken (it clears weak references before it closes generators) may have
+        missed that columns were moved.
+        """
         with self._turn:
-            if line.columns:
-                self._kept.append(line)
+            if line.columns and line in self._lines:
+                longest = next((kept for kept in self._kept if kept.holds(line)), line)
+                self._kept = deque((kept for kept in self._kept if not longest.holds(kept)), self._kept.maxlen)
+                self._kept.append(longest)
+                line.logits = None  # it may be a row of a whole batch
 
     def cut(self, line: _Line, length: int) -> None:
         """Take a line back to its first `length` tokens."""
@@ -242,10 +254,17 @@ class Pool:
         live = self._live(batch)
         moved = np.full(len(self._positions), -1, dtype=np.int64)
         moved[live] = np.arange(live.size)
-        for layer in self._cache.layers:
-            layer.select(torch.from_numpy(live))
+        lines = {id(line): line for line in (*self._lines, *self._kept, *batch)}.values()
+        try:
+            for layer in self._cache.layers:
+                layer.select(torch.from_numpy(live))
+        except BaseException:  # some layers were moved, others not: all is to be read again
+            self._cache, self._positions = _empty_cache(), self._positions[:0]
+            for line in lines:
+                line.columns = []
+            raise
         self._positions = self._positions[live]
-        for line in {id(line): line for line in (*self._lines, *self._kept, *batch)}.values():
+        for line in lines:
             line.columns = moved[np.array(line.columns, dtype=np.int64)].tolist()
 
     def _live(self, batch: list[_Line]) -> Columns:
@@ -323,6 +342,10 @@ class _RoomyLayer(DynamicLayer):  # type: ignore[misc]  # transformers has no ty
         chosen = columns.to(self.keys.device)
         self._room = (self.keys.index_select(-2, chosen), self.values.index_select(-2, chosen))
         self.cut(len(columns))
+
+
+def _empty_cache() -> Cache:
+    return Cache(layer_class_to_replicate=_RoomyLayer)
 
 
 def _wider(tensor: torch.Tensor, used: int, room: int) -> torch.Tensor:
