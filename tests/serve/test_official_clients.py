@@ -128,6 +128,14 @@ def test_an_odd_result_is_told_as_it_is(client: Client, how: How) -> None:
     assert odd in client.turn([ONE, turn, [Told(turn.calls[0], odd)]], how).text
 
 
+def test_the_tokens_of_a_request_are_counted_where_the_model_can(served: Served) -> None:
+    said = {"model": "scripted", "messages": [{"role": "user", "content": "one two three"}]}
+    assert served.anthropic().messages.count_tokens(**said).input_tokens == 3  # type: ignore[arg-type]
+    with pytest.raises(Messages.error, match="No model"):
+        served.anthropic().messages.count_tokens(**(said | {"model": "none"}))  # type: ignore[arg-type]
+    assert served.post("/v1/messages/count_tokens", {"model": "scripted"}).status_code == 400
+
+
 def test_models_are_listed(served: Served) -> None:
     assert [model.id for model in served.openai().models.list()] == ["scripted"]
     assert [model.id for model in served.anthropic().models.list()] == ["scripted"]

@@ -92,9 +92,12 @@ class LocalChat:
     def name(self) -> str:
         return self.model.name
 
+    def prompt_tokens(self, request: ChatRequest) -> int:
+        """How many tokens the conversation and the tools are, as the model reads them."""
+        return len(self.dialect.render(request, self.model.tokenizer, self._template))
+
     def reply(self, request: ChatRequest) -> Iterator[ChatDelta]:
-        tokenizer = self.model.tokenizer
-        session = self._open(self.dialect.render(request, tokenizer, self._template))
+        session = self._open(self.dialect.render(request, self.model.tokenizer, self._template))
         try:
             yield from _Turn(self, session, request).pieces()
         finally:

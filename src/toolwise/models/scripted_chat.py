@@ -65,9 +65,12 @@ class ScriptedChat:
         self.name = name
         self._clock = clock
 
+    def prompt_tokens(self, request: ChatRequest) -> int:
+        return sum(len(message.text.split()) for message in request.messages)
+
     def reply(self, request: ChatRequest) -> Iterator[ChatDelta]:
         plan = _planned(request)
-        prompt = sum(len(message.text.split()) for message in request.messages)
+        prompt = self.prompt_tokens(request)
         most, used = request.max_tokens or 1_000_000, 0
         for piece in _pieces(plan):
             if used >= most:

@@ -39,7 +39,7 @@ from toolwise.core.types import Principal
 from toolwise.notation.wire.base import Ident
 from toolwise.serve.answer import Answer, Shop, failure, refusal
 from toolwise.serve.door import NOT_JSON, Door, body_of, is_json
-from toolwise.serve.formats import APIS, METHODS, Api, api_of
+from toolwise.serve.formats import APIS, COUNT_PATH, COUNTED, METHODS, Api, api_of
 from toolwise.serve.keys import LOCAL, Keys
 from toolwise.serve.metrics import Metrics
 from toolwise.serve.openapi import description
@@ -101,6 +101,20 @@ class ApiServer:
 
         return _said_by(api, endpoint)
 
+    async def count(self, request: Request) -> Response:
+        """How many tokens a request of Anthropic's has, where the model can tell."""
+        if not is_json(request.headers):
+            return refusal(COUNTED, NOT_JSON, 415)
+        self.who(request, COUNTED.name)
+        body = await body_of(request, self._body)
+        body = {"max_tokens": 1} | body if isinstance(body, dict) else body  # which the API asks for elsewhere
+        asked = await run_in_threadpool(COUNTED.wire.read_request, body)
+        tokens = getattr(self.model(asked.model), "prompt_tokens", None)
+        if tokens is None:
+            raise NotFound("The tokens of this model cannot be counted here.")
+        told = asked if self._tools is None else replace(asked, tools=asked.tools + self._tools.specs)
+        return JSONResponse({"input_tokens": await run_in_threadpool(tokens, told)})
+
     # What is served
 
     async def list_models(self, request: Request) -> Response:
@@ -118,10 +132,11 @@ class ApiServer:
         return JSONResponse(self._described(self.model(name).name))
 
     async def openapi(self, request: Request) -> Response:
+        self.who(request, "models")
         return JSONResponse(description(list(self.models), keys=self._keys is not None, tools=self._tools is not None))
 
     async def health(self, request: Request) -> Response:
-        return JSONResponse({"status": "ok", "models": list(self.models)})
+        return JSONResponse({"status": "ok"})
 
     async def metrics(self, request: Request) -> Response:
         self.who(request, "metrics")
@@ -169,6 +184,7 @@ def api_app(
     )
     routes = [
         *(Route(path, served.reply(api), methods=["POST"]) for api in APIS for path in api.paths),
+        Route(COUNT_PATH, _said_by(COUNTED, served.count), methods=["POST"]),
         *(Route(path, _said_by(None, endpoint), methods=["GET"]) for path, endpoint in gets),
     ]
     handlers: dict[Any, Any] = {HTTPException: _strange, Exception: _failed}

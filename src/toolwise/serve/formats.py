@@ -120,6 +120,9 @@ APIS = (
     Api("messages", _wire(anthropic), ("/v1/messages",), "/v1/messages", _anthropic),
     Api("gemini", _wire(gemini), _GEMINI, "/v1beta", _gemini),
 )
+#: The API that counts the tokens of a request besides, and where.
+COUNTED = next(api for api in APIS if api.name == "messages")
+COUNT_PATH = "/v1/messages/count_tokens"
 
 
 def api_of(path: str) -> Api:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from toolwise import __version__
 from toolwise.serve import bodies
 from toolwise.serve.bodies import COUNT, NULL, NUMBER, OBJECT, TEXT, Schema, either, listed, loose, one_of
-from toolwise.serve.formats import APIS, Api
+from toolwise.serve.formats import APIS, COUNT_PATH, COUNTED, Api
 
 Json = dict[str, Any]
 
@@ -40,7 +40,9 @@ def description(models: Sequence[str], *, keys: bool, tools: bool) -> Json:
     made: Json = {
         "openapi": "3.1.0",
         "info": {"title": "Toolwise", "version": __version__, "description": "Chat APIs over one model, with tools."},
-        "paths": _looks(models) | {path: item for api in APIS for path, item in _asks(api, models, tools)},
+        "paths": _looks(models)
+        | dict(_counts(models))
+        | {p: item for api in APIS for p, item in _asks(api, models, tools)},
     }
     if keys:
         made["components"] = {"securitySchemes": _KEYS}
@@ -83,6 +85,15 @@ def _asks(api: Api, models: Sequence[str], tools: bool) -> list[tuple[str, Json]
     return told
 
 
+def _counts(models: Sequence[str]) -> Iterator[tuple[str, Json]]:
+    asked = bodies.messages(one_of(*models))
+    asked["required"] = [name for name in asked["required"] if name != "max_tokens"]
+    reply = {"200": {"description": "It.", "content": {_JSON: {"schema": loose({"input_tokens": COUNT})}}}}
+    body = {"required": True, "content": {_JSON: {"schema": asked}}}
+    told = {"summary": "How many tokens a request has.", "requestBody": body}
+    yield COUNT_PATH, {"post": told | {"responses": reply | _refusals(COUNTED.name)}}
+
+
 def _looks(models: Sequence[str]) -> Json:
     """What is only looked at."""
     named = [{"name": "model", "in": "path", "required": True, "schema": one_of(*models)}]
@@ -92,18 +103,17 @@ def _looks(models: Sequence[str]) -> Json:
         | {"name": TEXT, "displayName": TEXT, "supportedGenerationMethods": listed(TEXT)}
     )
     every = loose({"object": one_of("list"), "data": listed(model), "models": listed(model), "has_more": one_of(False)})
-    health = loose({"status": one_of("ok"), "models": listed(TEXT)})
+    health = loose({"status": one_of("ok")})
     paths: Json = {
         "/health": _look("Whether the server lives.", _JSON, health, "chat", codes=("403",)),
         "/metrics": _look("What it counts, for Prometheus.", "text/plain", TEXT, "chat", codes=("401", "403")),
-        "/openapi.json": _look("This description.", _JSON, OBJECT, "chat", codes=("403",)),
+        "/openapi.json": _look("This description.", _JSON, OBJECT, "chat", codes=("401", "403")),
     }
     for version, api in (("v1", "chat"), ("v1beta", "gemini")):
         codes = ("400", "401", "403", "404")
         paths[f"/{version}/models"] = _look("The models that are served.", _JSON, every, api, codes=codes)
         paths[f"/{version}/models/{{model}}"] = _look("One of them.", _JSON, model, api, named, codes)
-    for path in ("/health", "/openapi.json"):
-        paths[path]["get"]["security"] = []
+    paths["/health"]["get"]["security"] = []
     return paths
 
 
