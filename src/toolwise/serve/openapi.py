@@ -61,7 +61,7 @@ def _asks(api: Api, models: Sequence[str], tools: bool) -> list[tuple[str, Json]
         if "{model:path}" in path:
             parameters.append({"name": "model", "in": "path", "required": True, "schema": named})
         if path.endswith(":streamGenerateContent"):
-            reply[_JSON] = {"schema": listed(either(_REPLIES[api.name], _ERRORS["gemini"]))}
+            reply[_JSON] = {"schema": listed(either(_PIECE, _ERRORS["gemini"]))}
             parameters.append({"name": "alt", "in": "query", "schema": one_of("sse", "json")})
         if not path.endswith(":generateContent"):
             reply[_EVENTS] = {"schema": loose({"data": TEXT}, {"event": TEXT})}  # of each event
@@ -156,6 +156,8 @@ _CHOICE = loose(
         "finish_reason": one_of("stop", "length", "tool_calls", "content_filter"),
     }
 )
+_CANDIDATE = loose({"content": loose({"role": one_of("model"), "parts": listed(OBJECT)})})
+_PIECE = loose({"candidates": listed(_CANDIDATE, 1, 1), "modelVersion": TEXT})  # of a stream; only the last has usage
 _REPLIES: dict[str, Schema] = {
     "chat": loose(
         {"id": TEXT, "object": one_of("chat.completion"), "created": COUNT, "model": TEXT}
@@ -169,8 +171,5 @@ _REPLIES: dict[str, Schema] = {
         {"id": TEXT, "type": one_of("message"), "role": one_of("assistant"), "model": TEXT, "usage": _USAGE}
         | {"content": listed(loose({"type": one_of("text", "tool_use")})), "stop_reason": TEXT}
     ),
-    "gemini": loose(
-        {"candidates": listed(loose({"content": loose({"role": one_of("model"), "parts": listed(OBJECT)})}), 1, 1)}
-        | {"modelVersion": TEXT, "usageMetadata": OBJECT}
-    ),
+    "gemini": loose({**_PIECE["properties"], "usageMetadata": OBJECT}),
 }
