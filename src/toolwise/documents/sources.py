@@ -57,6 +57,7 @@ def read_sources(sources: Sequence[Source], limits: Limits = LIMITS) -> Iterator
 
 def refuse_among(sources: Sequence[Source], out: Path) -> None:
     """Raises BadInput for a folder that would stand among the texts it is made of: they would be others next time."""
-    for each in sources:
-        if isinstance(each, LocalSource) and out.resolve().is_relative_to(each.path.resolve()):
+    folders = [each.path for each in sources if isinstance(each, LocalSource) and each.path.is_dir()]
+    for folder in folders:
+        if out.resolve().is_relative_to(folder.resolve()):
             raise BadInput(f"{str(out)!r} would stand among the texts that it is made of; choose a folder outside")
