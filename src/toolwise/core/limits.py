@@ -66,7 +66,7 @@ class Limits:
     chat_bytes: int = 8 * 1024**2  # of one request's body; a long conversation with its tools, no pictures
     chat_depth: int = 64  # levels of objects and lists in it; a tool's schema begins at the sixth
     chat_seconds: float = 60.0  # until a body is here; 8 MB over a slow line
-    chat_connections: int = 1_024  # at one time; each holds some 30 KB while it says nothing
+    chat_connections: int = 1_024  # at one time; a hundred MB when each asks for a reply
     replies: int = 8  # made at one time; a model on a CPU is no faster with more
     waiting_replies: int = 64  # that wait for a place; whoever comes later is told to come back
     waiting_seconds: float = 30.0  # for a place; a client would rather try another machine by then
