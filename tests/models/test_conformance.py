@@ -1,13 +1,17 @@
 """Every language model keeps the protocol's promises, and the fast path says what the network itself says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from toolwise.core.errors import BadInput
 from toolwise.models.base import Context, Sampling, ScoreRequest, Usage
 from toolwise.models.conformance import conformance
+from toolwise.models.masks import masks_of
 from toolwise.models.plain import PlainModel
 from toolwise.models.scripted import ScriptedModel, ScriptedTokenizer
+from toolwise.notation.grammar import json_grammar
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -76,6 +80,10 @@ def test_the_fast_path_agrees_with_the_network_run_plainly(architecture):
     )
     sampling = Sampling(4, encode(" ["), lambda text: "e" in text, max_tokens=6, temperature=1.0, seed=3)
     assert model.branch(context, [0, 4, 24], sampling) == slow.branch(context, [0, 4, 24], sampling)
+    held = replace(sampling, held=masks_of(model.tokenizer).matcher(json_grammar({"enum": ["seen", "known"]})))
+    found = model.branch(context, [0, 4, 24], held)
+    assert found == slow.branch(context, [0, 4, 24], held)
+    assert {branch.text[:3] for row in found for branch in row} <= {'"se', '"kn'}
     session, slow_session = model.session(context.ids), slow.session(context.ids)
     np.testing.assert_allclose(session.logits(), slow_session.logits(), atol=1e-4)
 

@@ -276,3 +276,25 @@ def test_expressions_are_written_in_the_notation_of_the_run():
         "expression": "21 + 21"
     }
     assert row.body != "Calculator(21 + 21)"
+
+
+def test_strict_calls_are_sampled_as_they_can_be_read():
+    """The model would write what no reader takes; under the mask it writes an expression."""
+    model = caller("Calculator(2 * 21]")
+    assert [row.reason for row in propose(model)] == ["unclosed"]
+    settings = settings_with(k=1, m=4, tau_f=0.001)
+    settings = settings.model_copy(update={"strict_calls": True, "temperature": 1.0, "call_tokens": 200})
+    (prepared,) = prepare([Passage("p", "p", 0, TEXT)], model)
+    rows = LMProposer(model, CALCULATOR, PROMPT, settings).propose(prepared)
+    assert len(rows) == 4
+    assert {row.reason for row in rows} <= {None, "unclosed"}  # where it came to no end
+    assert any(row.reason is None for row in rows)
+
+
+def test_a_strict_call_may_begin_with_the_name_that_is_written_for_the_model():
+    settings = settings_with(k=1, m=2, tau_f=0.001, named=True)
+    settings = settings.model_copy(update={"strict_calls": True, "call_tokens": 60})
+    model = caller("Calculator(2 * 21) ->")
+    (prepared,) = prepare([Passage("p", "p", 0, TEXT)], model)
+    found = LMProposer(model, CALCULATOR, PROMPT, settings).propose(prepared)
+    assert {(row.body, row.reason) for row in found} == {("Calculator(2 * 21)", None)}

@@ -48,11 +48,23 @@ class Context:
         return self.head + self.body + self.text
 
 
+class Constraint(Protocol):
+    """What sampling is held to; `models.masks.Matcher` is one. It may raise LimitExceeded, which ends a branch."""
+
+    def masked(self, logits: Floats) -> Floats:
+        """A copy of the logits of one row in which what may not come next has no chance."""
+
+    def accept(self, token: int) -> None: ...
+
+    def fork(self) -> Constraint: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """How continuations are sampled: `n` at each cut, all behind the `forced` tokens, of which there is at least one.
 
-    Each ends where `stop` says so, at a token that ends a text, or after `max_tokens`. `temperature` 0 is greedy.
+    Each ends where `stop` says so, at a token that ends a text, or after `max_tokens`. `temperature` 0 is greedy. With
+    `held`, which stands behind the forced tokens, only what it lets pass is sampled.
     """
 
     n: int
@@ -61,6 +73,7 @@ class Sampling:
     max_tokens: int
     temperature: float
     seed: int
+    held: Constraint | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -184,6 +185,12 @@ class Matcher:
     def _check(self) -> None:
         if self._made.is_error():
             raise LimitExceeded(f"Strict decoding met a bound ({_first(self._made.get_error())}); simplify the schema.")
+
+
+@lru_cache(maxsize=2)  # a large vocabulary takes some 20 MB, and a process has one model
+def masks_of(tokenizer: Tokenizer) -> Masks:
+    """The masks of a tokenizer that several share, made when they are first asked for."""
+    return Masks(tokenizer)
 
 
 def token_bytes(tokenizer: Tokenizer) -> list[bytes]:

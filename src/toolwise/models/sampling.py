@@ -13,18 +13,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from toolwise.core.errors import BadInput
-from toolwise.models.base import Branch, Context, Floats, Sampling
+from toolwise.core.errors import BadInput, LimitExceeded
+from toolwise.models.base import Branch, Constraint, Context, Floats, Sampling
 from toolwise.notation.segments import Ids, Tokenizer
 
 
 @dataclass(slots=True)
 class _Node:
-    """A point of the tree: the cut it grew from, what was written since, and the samples that wrote it."""
+    """A point of the tree: the cut it grew from, what was written since, the samples that wrote it, and what they are
+    held to from here on."""
 
     cut: int
     written: Ids
     samples: list[int] = field(default_factory=list)
+    held: Constraint | None = None
 
 
 class Tree:
@@ -52,7 +54,7 @@ class Tree:
         self._done: list[list[Branch | None]] = [[None] * sampling.n for _ in cuts]
         self._forced_left = len(sampling.forced)
         samples = range(sampling.n) if only is None else [only]
-        self._nodes = [_Node(i, (), list(samples)) for i in range(len(cuts))]
+        self._nodes = [_Node(i, (), list(samples), sampling.held) for i in range(len(cuts))]
         self.live: list[int] = [sampling.forced[0]] * len(cuts)
         self.parents: list[int] = list(range(len(cuts)))
         self.depths: list[int] = list(cuts)
@@ -73,6 +75,9 @@ class Tree:
                 child = _Node(node.cut, (*node.written, token), samples)
                 if self._ended(child):
                     continue
+                if node.held is not None:
+                    child.held = node.held.fork()
+                    child.held.accept(token)
                 children.append(child)
                 live.append(token)
                 parents.append(row)
@@ -86,26 +91,35 @@ class Tree:
         text = self._tokenizer.decode(node.written)
         stopped = self._sampling.stop(text)
         ended = len(node.written) >= self._sampling.max_tokens or node.written[-1] in self._tokenizer.end
-        if not (stopped or ended):
-            return False
+        if stopped or ended:
+            self._end(node, text, stopped)
+        return stopped or ended
+
+    def _end(self, node: _Node, text: str, stopped: bool) -> None:
         for sample in node.samples:
             self._done[node.cut][sample] = Branch(node.written, text, stopped)
-        return True
 
     def _sample(self, logits: Floats) -> list[dict[int, list[int]]]:
         """For each live node, the tokens that its samples draw and which samples draw them."""
-        if self._sampling.temperature <= 0:
-            best = logits.argmax(axis=-1).tolist()
-            return [{token: node.samples} for node, token in zip(self._nodes, best, strict=True)]
         drawn: list[dict[int, list[int]]] = []
         for node, line in zip(self._nodes, logits, strict=True):
+            try:
+                held = line if node.held is None else node.held.masked(line)
+            except LimitExceeded:
+                self._end(node, self._tokenizer.decode(node.written), False)
+                drawn.append({})
+                continue
+            if self._sampling.temperature <= 0:
+                drawn.append({int(held.argmax()): node.samples})
+                continue
             with np.errstate(over="ignore"):  # at a tiny temperature all but the likeliest are infinitely far behind
-                weights = np.exp((line - line.max()) / self._sampling.temperature)
+                weights = np.exp((held - held.max()) / self._sampling.temperature)
             cumulative = np.cumsum(weights, dtype=np.float64)
             points = self._uniform[node.cut][node.samples, len(node.written)] * cumulative[-1]
+            last = int(np.searchsorted(cumulative, cumulative[-1]))  # behind it nothing has a chance
             groups: dict[int, list[int]] = {}
             for sample, token in zip(node.samples, np.searchsorted(cumulative, points, side="right"), strict=True):
-                groups.setdefault(min(int(token), len(line) - 1), []).append(sample)
+                groups.setdefault(min(int(token), last), []).append(sample)
             drawn.append(groups)
         return drawn
 

@@ -80,6 +80,7 @@ class Settings(_Frozen):
     seed: Annotated[int, Field(ge=0, lt=2**64)] = 0  # of sampling, of the calculator rule's lot and of the controls
     temperature: Annotated[float, Field(ge=0)] = 1.0  # of the sampled calls; 0 is greedy. The paper does not say
     call_tokens: Annotated[int, Field(ge=1, le=LIMITS.sampled_tokens)] = 24  # a call not closed by then is dropped
+    strict_calls: bool = False  # sample only calls that can be read and fit the tool's schema (extra strict)
     passage_tokens: Annotated[int, Field(ge=8)] = LIMITS.passage_tokens  # documents are cut into passages so long
     shard_passages: Annotated[int, Field(ge=1)] = 16  # what a worker does in one go, and what a kill may lose
     separator: str = "\n"  # between z and the text

@@ -15,7 +15,10 @@ from toolwise.core.errors import BadInput, InvalidArguments, MalformedCall, Tool
 from toolwise.core.schema import Validator
 from toolwise.core.types import Tool
 from toolwise.models.base import Branch, Context, LanguageModel, Sampling, marker_id
+from toolwise.models.masks import Matcher, masks_of
+from toolwise.notation.grammar.inline import inline_grammar
 from toolwise.notation.inline import PLAIN, Notation, read_arguments, read_body, scan, write_body
+from toolwise.notation.segments import Ids, Tokenizer
 from toolwise.teach.config import Settings, ToolSettings
 from toolwise.teach.corpus.numbers import numbers
 from toolwise.teach.prepare import Prepared
@@ -61,13 +64,15 @@ class LMProposer:
         self._marker = marker_id(model.tokenizer, notation)
         self._validator = Validator(tool.parameters)
         self._begun = f"{tool.name}(" if self._own.named else ""  # what is written for the model
+        begun = model.tokenizer.encode(self._begun)
         self._sampling = Sampling(
             self._own.m,
-            (self._marker, *model.tokenizer.encode(self._begun)),
+            (self._marker, *begun),
             stop=lambda text: scan(self._begun + text, notation) is not None,
             max_tokens=settings.call_tokens,
             temperature=settings.temperature if self._own.temperature is None else self._own.temperature,
             seed=settings.seed,
+            held=_held(model.tokenizer, tool, notation, begun) if sampled and settings.strict_calls else None,
         )
         self._head = model.tokenizer.begin + model.tokenizer.encode(prompt.head())
 
@@ -139,6 +144,14 @@ class LMProposer:
 
     def _candidate(self, prepared: Prepared, position: int, body: str, prob: float, reason: str | None) -> Candidate:
         return new_candidate(prepared, self._tool.name, position, body, self.name, prob, reason)
+
+
+def _held(tokenizer: Tokenizer, tool: Tool, notation: Notation, begun: Ids) -> Matcher:
+    """The mask of this tool's calls, behind what is written for the model."""
+    matcher = masks_of(tokenizer).matcher(inline_grammar([tool], notation))  # type: ignore[arg-type]
+    if not matcher.read(begun):
+        raise BadInput(f"{tool.name} cannot be sampled strictly; set strict_calls = false.")
+    return matcher
 
 
 def new_candidate(
