@@ -24,6 +24,7 @@ from toolwise.decode.local import ChatSettings, LocalChat
 from toolwise.models.masks import Masks
 from toolwise.models.scripted import ScriptedModel, ScriptedTokenizer, follow
 from toolwise.notation.chat.hermes import HERMES as SPOKEN_HERMES
+from toolwise.notation.chat.inline import INLINE
 from toolwise.notation.chat.llama3 import LLAMA3 as SPOKEN_LLAMA3
 from toolwise.notation.chat.reader import Reader
 from toolwise.notation.grammar import call_grammar
@@ -201,3 +202,44 @@ def test_what_stands_before_a_call_in_its_first_token_is_kept_however_it_is_spel
     model = chat(follow(("?\n", "ab " + CALL)), pieces=("ab <tool", "ab", " <"))
     reply = replied(model)
     assert (reply.text.strip(), len(reply.calls)) == ("ab", 1)
+
+
+def test_half_a_character_at_the_end_stands_behind_the_text_that_waited_for_a_trigger():
+    begun = follow(("?\n", "<tool"))
+    model = chat(lambda text: (0xC3,) if text.endswith("<tool") else begun(text))
+    assert replied(model).text == "<tool\ufffd"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_answer_that_has_a_schema_is_of_it_or_a_call_whatever_is_sampled(seed):
+    schema = {"type": "object", "properties": {"n": {"enum": [7]}}, "required": ["n"], "additionalProperties": False}
+    model = chat(follow(("?\n", CALL)), pieces=("<tool_call>",))
+    model.model._certainty = 0.5  # half of the turns begin otherwise
+    reply = replied(model, output=OutputSchema(schema), temperature=1.0, seed=seed, max_tokens=400)
+    assert reply.calls or json.loads(reply.text) == {"n": 7}
+
+
+def test_where_calls_are_bare_json_an_answer_that_has_a_schema_is_not_taken_for_one():
+    schema = {"type": "object", "properties": {"n": {"enum": [7]}}, "required": ["n"], "additionalProperties": False}
+    said = [
+        replied(chat(follow(("?\n", written)), layout=LLAMA3), output=OutputSchema(schema))
+        for written in ('{"m": 8}', '{"name": "add", "parameters": {"a":1,"b":2}}')
+    ]
+    assert json.loads(said[0].text) == {"n": 7}
+    assert [call.name for call in said[1].calls] == ["add"]
+
+
+@pytest.mark.parametrize("seed", [-1, -(2**70), 2**70])
+def test_any_integer_is_a_seed(seed):
+    model = chat(follow(("?\n", "Hm.")))
+    assert len({replied(model, seed=seed, temperature=1.0, max_tokens=5).text for _ in range(2)}) == 1
+
+
+def test_without_masks_a_turn_ends_where_no_call_can_come_any_more():
+    written = "It is [Calculator(1 + 2) -> and on and on"
+    tool = ToolSpec("Calculator", "", {"type": "object", "properties": {"e": {"type": "string"}}, "required": ["e"]})
+    model = ScriptedModel(follow(("?", written)))
+    reply = replied(LocalChat(model, INLINE, settings=ChatSettings(strict="never")), tools=(tool,))
+    assert (reply.text, reply.stop) == ("It is", StopReason.CALLS)
+    assert [(call.name, json.loads(call.arguments)) for call in reply.calls] == [("Calculator", {"e": "1 + 2"})]
+    assert reply.usage.completion < len(written) - len("and on and on")

@@ -142,7 +142,7 @@ class _Turn:
         self._chat = chat
         self._session = session
         self._request = request
-        self._random = np.random.default_rng(request.seed)
+        self._random = np.random.default_rng(_seed(request))
         self._temperature = settings.temperature if request.temperature is None else request.temperature
         self._top_p = settings.top_p if request.top_p is None else request.top_p
         self._most = settings.max_tokens if request.max_tokens is None else request.max_tokens
@@ -164,7 +164,8 @@ class _Turn:
 
     def pieces(self) -> Iterator[ChatDelta]:
         stop = yield from self._write()
-        yield from self._visible([*self._read(self._stream.flush()), *self._read(None)], last=True)
+        rest = self._trigger.flush() + self._stream.flush()  # in this order they were written
+        yield from self._visible([*self._read(rest), *self._reader.flush()], last=True)
         if self._stopped:
             stop = StopReason.STOP
         elif self._called and stop is StopReason.END:
@@ -187,20 +188,33 @@ class _Turn:
             yield from self._take(tokens)
             if self._stopped:
                 return StopReason.STOP
+            if self._reader.done:
+                return StopReason.END
         return StopReason.LENGTH
 
     def _hold_from_the_start(self) -> None:
         request = self._request
-        if request.choice.forced:
+        answered = request.output is not None and not request.choice.forced
+        if request.choice.forced or (answered and request.callable and self._wants_to_call()):
             self._held = self._chat.call_mask(request)
-        elif request.output is not None and not (request.callable and self._wants_to_call()):
+        elif request.output is not None:
             self._held, self._reader = self._chat.output_mask(request.output), _NoCalls()
 
     def _wants_to_call(self) -> bool:
-        """Where the answer is to be JSON and tools are there: whether the model's first token begins a call."""
-        said = self._spell(self._choose()) + self._stream.flush()
-        trigger = self._chat.dialect.layout.trigger
-        return bool(said.strip()) and (trigger.startswith(said.strip()) or said.strip().startswith(trigger))
+        """Where the answer is to be JSON and tools are there: whether the model begins a call, left to itself.
+
+        What it writes for that is taken back; the mask that is chosen by it decides what it can write.
+        """
+        begun, trigger, said = len(self._session.ids), self._chat.dialect.layout.trigger.strip(), ""
+        while len(said) < len(trigger) and trigger.startswith(said) and not self._session.full:
+            token = self._choose()
+            if token in self._tokenizer.end:
+                break
+            self._session.feed([token])
+            said = (said + self._spell(token)).lstrip()
+        self._stream.flush()
+        self._session.rewind(begun)
+        return said.startswith(trigger)
 
     def _choose(self) -> int:
         logits = finite(self._session.logits())
@@ -242,11 +256,8 @@ class _Turn:
         spelled = self._spelled.get(token)
         return self._stream.push(token) if spelled is None else self._stream.flush() + spelled
 
-    def _read(self, text: str | None) -> list[ChatDelta]:
-        """What the reader makes of more text; None: there is no more, and what waits for a trigger is text."""
-        if text is not None:
-            return self._reader.push(text) if text else []
-        return [*self._read(self._trigger.flush()), *self._reader.flush()]
+    def _read(self, text: str) -> list[ChatDelta]:
+        return self._reader.push(text) if text else []
 
     def _visible(self, deltas: Iterable[ChatDelta], *, last: bool = False) -> Iterator[ChatDelta]:
         """The pieces without what stands behind a stop string. Text that may be the start of one is held back."""
@@ -296,6 +307,11 @@ class _NoCalls:
 
     def flush(self) -> list[ChatDelta]:
         return []
+
+
+def _seed(request: ChatRequest) -> int | None:
+    """numpy takes no negative one, and APIs any."""
+    return None if request.seed is None else request.seed % 2**64
 
 
 def _spelled(layout: Layout, control: Mapping[str, int]) -> dict[int, str]:
