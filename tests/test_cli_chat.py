@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,6 +107,42 @@ def test_a_person_at_a_terminal_is_asked_at_once(toolwise: Toolwise, folder: Pat
     assert sent(folder) == went
     assert '"to": "ann"' in done.out  # the whole call was shown
     assert "Bye." in done.out  # a call that was not decided is given up
+
+
+SLOW = '''
+import time
+from toolwise import Effect, tool
+
+@tool(effect=Effect.READ)
+def look() -> str:
+    """Looks for long."""
+    time.sleep(60)
+    return "late"
+'''
+
+
+@pytest.mark.case("R41")
+def test_who_interrupts_a_call_keeps_a_conversation_that_goes_on(toolwise: Toolwise, folder: Path) -> None:
+    (folder / "slow.py").write_text(SLOW)
+    command = ["chat", "--model", "scripted", "--tools", "slow.py", "--run", "talk.json"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "toolwise", *command, "--json", "call look {}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        assert process.stdout is not None
+        assert '"call"' in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert (process.returncode, said) == (130, "toolwise: Interrupted. [interrupted]\n")
+    *_, last = jsonio.loads((folder / "talk.json").read_bytes())["messages"]
+    assert last["text"].startswith("Error (interrupted)")
+    assert toolwise(*command, "say Go on.").out == "Go on.\n"
 
 
 def test_what_a_tool_says_is_shown_and_not_obeyed(toolwise: Toolwise, folder: Path) -> None:
