@@ -8,10 +8,12 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
-from toolwise.core.chat import ReplyEnded, StopReason, TextDelta
+from toolwise.core.chat import ChatRequest, ReplyEnded, StopReason, TextDelta
 from toolwise.evals import bench_serve
 from toolwise.evals.bench_serve import Found, Plan, table
 from toolwise.models.scripted_chat import ScriptedChat
+from toolwise.notation.wire import openai_chat, sse
+from toolwise.notation.wire.base import Ident
 
 
 def test_a_few_clients_get_what_each_would_get_alone_and_give_their_places_back():
@@ -45,3 +47,20 @@ def test_a_stream_that_breaks_off_or_is_another_ones_is_counted(monkeypatch, pie
     asyncio.run(bench_serve._client(plan, found, 0, 0, "?", "right", until))
     assert found.replies > 0
     assert (found.lost, found.mixed) == (lost * found.replies, mixed * found.replies)
+
+
+@pytest.mark.parametrize(("kept", "lost"), [(3, 0), (2, 1)])
+def test_a_server_that_goes_away_before_it_says_that_it_is_done_has_lost_the_stream(monkeypatch, kept, lost):
+    writer = openai_chat.writer(ChatRequest(()), Ident("1", "scripted", 0))
+    events = [event for piece in (TextDelta("right"), ReplyEnded(StopReason.END)) for event in writer.push(piece)]
+
+    async def exchange(*_):
+        for event in events[:kept]:
+            yield sse.encode(event)
+
+    monkeypatch.setattr(bench_serve, "_exchange", exchange)
+    found = Found(Plan("scripted", clients=1, seconds=1, tokens=1))
+    until = bench_serve._CLOCK.monotonic() + 0.02
+    asyncio.run(bench_serve._client(found.plan, found, 0, 0, "?", "right", until))
+    assert found.replies > 0
+    assert (found.lost, found.mixed) == (lost * found.replies, 0)

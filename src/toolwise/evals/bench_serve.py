@@ -156,7 +156,10 @@ async def _watch(found: Found, process: int) -> None:
 
 
 async def _stream(port: int, prompt: str, plan: Plan) -> AsyncIterator[Any]:
-    """The pieces of one reply; closing the iterator closes the connection. Raises ModelUnavailable when refused."""
+    """The pieces of one reply, without an end where the server sent none; closing the iterator closes the connection.
+
+    Raises ModelUnavailable when refused.
+    """
     request = ChatRequest(
         (Message(Role.USER, prompt),),
         model=plan.model,
@@ -171,8 +174,6 @@ async def _stream(port: int, prompt: str, plan: Plan) -> AsyncIterator[Any]:
         for event in decoder.push(chunk):
             for delta in reader.push(event):
                 yield delta
-    for delta in reader.flush():
-        yield delta
 
 
 async def _taken(port: int) -> float:
