@@ -124,3 +124,14 @@ def _pinned(tool: Tool) -> list[Any]:
     pins = Definitions(open_state(":memory:"))
     pins.meet([tool])
     return pins.pins()
+
+
+def test_only_the_tools_that_were_named_are_pinned(tmp_path: Path) -> None:
+    state, own = open_state(tmp_path / "state.db"), replace(ADD, name="own")
+    for description, code in (("Adds numbers.", "ok"), ("Adds.", "definition_changed")):
+        pins = Definitions(state, CLOCK, only={"add"})
+        tools = tuple(replace(each, description=description) for each in (ADD, own))
+        now = Bench(tools, settings={"state": state, "definitions": pins})
+        assert now.call({"to": description}, "add").code == code
+        assert now.call({"to": description}, "own").ok
+    assert [pin.name for pin in pins.pins()] == ["add"]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from toolwise import Call, CallContext, Principal
+from toolwise.commands.common import gated
 from toolwise.core.errors import BadInput
 from toolwise.models.toolbox import names_of, toolbox
 
@@ -70,3 +72,19 @@ def test_what_names_no_file_of_servers_is_refused(source: str) -> None:
 def test_options_stand_in_the_file(servers: Path) -> None:
     with pytest.raises(BadInput, match="no options"):
         toolbox([f"mcp:{servers}"], {f"mcp:{servers}": {"effect": "read"}})
+
+
+@pytest.mark.case("H2")
+@pytest.mark.case("R48")
+def test_a_servers_tools_are_pinned_by_the_commands_that_serve_them(
+    servers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = tmp_path / "policy.cedar"
+    policy.write_text("permit (principal, action, resource);")
+    context = CallContext(Principal("ann"), "run")
+    for words, code in (("Gives back.", "tool_failed"), ("Gives back to eve.", "definition_changed")):
+        (tmp_path / "words").write_text(words)
+        with gated(f"Calculator,mcp:{servers}", None, policy, str(tmp_path / "state.db")) as (gate, _, _state):
+            assert gate.execute(Call(words, "one__echo", {}), context).code == code
+            assert gate.execute(Call(f"sum {code}", "Calculator", {"expression": "1 + 1"}), context).ok
+    assert "the server two is left out" in capsys.readouterr().err

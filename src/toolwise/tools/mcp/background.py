@@ -46,4 +46,5 @@ def _renew() -> None:
     _lock = threading.Lock()  # whoever held it when the process was forked is not here
 
 
-os.register_at_fork(after_in_child=_renew) if hasattr(os, "register_at_fork") else None
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew)

@@ -127,8 +127,11 @@ class Server:
             self._lock.release()
 
     def _check(self, session: Session, tool: Listed, deadline: float) -> None:
-        """Whether the server describes the tool as it did when the registry was made."""
-        now = session.listing(self._left(deadline)).get(tool.name)
+        """Whether the server describes the tool as it did when the registry was made. Nothing was sent before."""
+        try:
+            now = session.listing(self._left(deadline)).get(tool.name)
+        except (Lost, Refused, TimeoutError, ValueError):
+            raise _lost(True, sent=False) from None
         if now is None or now.fingerprint != tool.fingerprint:
             raise DefinitionChanged("The server describes this tool otherwise than before: do without it.")
 

@@ -12,6 +12,7 @@ the declared schemas of results, which are text to a model.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import ssl
 from collections.abc import Mapping
@@ -33,6 +34,9 @@ from toolwise.tools.mcp.life import Life
 from toolwise.tools.mcp.program import program
 from toolwise.tools.mcp.watch import Watch
 from toolwise.tools.mcp.web import web
+
+for _name in ("mcp", "client"):  # the package's loggers, which would write servers' words to a terminal
+    logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +106,11 @@ class Session:
     def listing(self, seconds: float) -> Mapping[str, Listed]:
         """The tools by name, asked for again where the server says that they changed. Raises as `request` does."""
         if self._changed:
-            self._changed = False
             asked = begin(self._within(self._list(), seconds))
             try:
                 asked.result(seconds + self._limits.grace_seconds)
+            except CancelledError:
+                raise Lost(self._reason("ended"), sent=False) from None
             finally:
                 asked.cancel()
         return self.listed
@@ -161,8 +166,10 @@ class Session:
                 self._ready.set_exception(Lost(self._reason(life.why), sent=False))
 
     async def _list(self) -> None:
+        """Ask for the tools, page by page. `_changed` falls first: what changes meanwhile is asked for again."""
         from mcp_types import PaginatedRequestParams
 
+        self._changed = False
         self._watch.left_out.clear()
         found: list[Listed] = []
         cursor: str | None = None
