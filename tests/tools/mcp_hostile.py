@@ -152,6 +152,8 @@ def main(way: str, mark: Path | None) -> None:
             case "tools/list":
                 cursor = asked.get("params", {}).get("cursor")
                 say({"id": asked["id"], "result": listed(way, cursor, mark)})
+                if way == "deaf":
+                    time.sleep(60)
             case "tools/call":
                 call(way, asked["id"], asked["params"], mark)
             case _ if "id" in asked and "method" in asked:

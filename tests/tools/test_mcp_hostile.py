@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -146,6 +148,24 @@ def test_a_server_that_ignores_its_end_is_killed_in_bounded_time() -> None:
         before = time.monotonic()
     assert time.monotonic() - before < 6
     assert found.servers[0]._session._task.done()
+
+
+def test_a_server_that_does_not_read_costs_the_time_of_its_calls() -> None:
+    with asking("deaf", limits=QUICK, **READS) as ask:
+        before = time.monotonic()
+        codes = [ask("s__echo", text=letter * 30_000).code for letter in "abcd"]  # more than a pipe holds
+        assert codes[:2] == ["timeout"] * 2
+        assert set(codes) <= {"timeout", "tool_unavailable"}
+        assert time.monotonic() - before < 15
+
+
+def test_a_program_that_ends_takes_its_servers_along(tmp_path: Path) -> None:
+    mark = str(tmp_path / "a mark that nothing else has")
+    config = repr({"servers": {"s": hostile("ignores the end", mark)}})
+    code = f"from toolwise.tools.mcp import mcp_tools; print(mcp_tools({config}).tools[0].name)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "s__echo\n"
+    assert mark not in _argvs()
 
 
 def test_no_process_is_left_behind(tmp_path: Path) -> None:

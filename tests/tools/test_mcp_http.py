@@ -162,6 +162,20 @@ def test_a_call_that_was_not_let_in_has_failed(status: int, code: str) -> None:
         assert "secret" not in result.text
 
 
+@pytest.mark.case("H7")
+@pytest.mark.parametrize(("said", "code"), [({}, "outcome_unknown"), (READS, "timeout")], ids=["write", "read"])
+def test_an_answer_that_never_comes_costs_the_time_of_one_call(said: dict[str, Any], code: str) -> None:
+    over = threading.Event()
+    with web() as site, asking(site, **said) as ask:
+        site.called = lambda asked: (int(over.wait(60)) and 0, {}, b"")
+        before = time.monotonic()
+        assert ask("s__echo").code == code
+        assert time.monotonic() - before < 6
+        site.called = Web().called
+        assert ask("s__echo").text == "echoed"
+        over.set()
+
+
 def test_an_answer_in_a_stream_is_one_as_well() -> None:
     with web(Web(lambda asked: stream(asked, b": hello\n\n", event(asked, "streamed")))) as site, asking(site) as ask:
         assert ask("s__echo").text == "streamed"
