@@ -10,7 +10,7 @@ calls could not send the others' back. A client sees the texts of all turns, and
 A call that a person must confirm ends the reply with a text that says so. The run is kept under its conversation:
 whoever sends that again, or goes on from there once it is decided, goes on with the run. A client that sends an
 `Idempotency-Key`, or says that it tries again, comes back into its run too, in which no call that changes anything
-happens twice.
+happens twice. A run begins with what its conversation has read in the runs before it (`serve.given`).
 
 Not covered: a model that writes other arguments when it is tried again; such a call is refused under its old name.
 """
@@ -20,7 +20,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from toolwise.core.chat import (
@@ -41,13 +41,14 @@ from toolwise.core.chat import (
 from toolwise.core.errors import BadInput
 from toolwise.core.jsonio import quote
 from toolwise.core.limits import LIMITS, Limits
-from toolwise.core.types import CallContext, Principal
+from toolwise.core.types import CallContext, Labels, Principal
 from toolwise.decode.agent import Agent, AgentSettings
 from toolwise.decode.calls import specs
 from toolwise.decode.events import CallEnded, CallWaits, Reason, RunEnded, Saved, TextPiece
 from toolwise.decode.run_state import Progress, RunState
 from toolwise.gate.gate import Gate
 from toolwise.gate.state import State
+from toolwise.serve.given import Given
 from toolwise.serve.paused import Paused, names_of
 from toolwise.tools.registry import Registry
 
@@ -87,6 +88,7 @@ class ServerTools:
         self.limits = limits
         self.called: Callable[[str], None] = lambda code: None
         self.paused = Paused(state, limits)
+        self.given = Given(registry.values(), limits.paused_runs)
         self.specs = specs(registry.values())
         self._latest: OrderedDict[str, str] = OrderedDict()  # the last run of a conversation
         self._lock = threading.Lock()
@@ -131,9 +133,12 @@ class _Equipped:
         turns = _Turns(self._model, request, request.tools + tools.specs)
         settings = AgentSettings(parallel=request.parallel)
         agent = Agent(turns, tools.gate, tuple(tools.registry.values()), settings, limits=tools.limits)
-        state = self._run(agent, request)
+        names = names_of(self._principal.id, request.messages)
+        labels = tools.given.before(names, request.messages)
+        state = self._run(agent, request, names, labels)
+        tools.given.add(names[0][0], labels)
         wrote = False
-        for event in agent.run(state, CallContext(self._principal, state.id)):
+        for event in agent.run(state, CallContext(self._principal, state.id, labels=labels)):
             match event:
                 case TextPiece(text):
                     yield TextDelta("\n" + text if wrote and turns.fresh else text)
@@ -142,22 +147,24 @@ class _Equipped:
                     tools.called("approval_required")
                 case CallEnded(result=result):
                     tools.called(result.code)
+                    tools.given.add(names[0][0], result.labels)
                 case RunEnded(reason, end):
                     if reason == "approval":
-                        tools.paused.put(names_of(self._principal.id, request.messages)[0][0], end)
+                        tools.paused.put(names[0][0], end)
                     yield from _ended(reason, self._note(reason, end), turns, wrote)
 
-    def _run(self, agent: Agent, request: ChatRequest) -> RunState:
+    def _run(self, agent: Agent, request: ChatRequest, names: Sequence[tuple[str, int]], labels: Labels) -> RunState:
         """The run that the request goes on with or begins."""
         tools, who = self._tools, self._principal
-        found = tools.paused.take(names_of(who.id, request.messages), who.id)
+        found = tools.paused.take(names, who.id)
         if found is None:
             return tools.begun(who, request, self._key, self._again)
+        tools.given.add(names[0][0], tools.given.worst)  # what it has read before, another process may have told it
         state, known = found
         later = tuple(message for message in request.messages[known:] if message.role is Role.USER)
         if not later:
             return state
-        events = agent.run(state, CallContext(who, state.id))
+        events = agent.run(state, CallContext(who, state.id, labels=labels))
         state = next((event.state for event in events if isinstance(event, Saved)), state)  # what waited, and no more
         if state.waiting:  # they still do, and something else is asked: they are not made
             return tools.begun(who, request, self._key, self._again)
