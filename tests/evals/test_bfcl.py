@@ -289,6 +289,26 @@ def test_unknown_categories_and_folders_are_refused(data: Path, tmp_path: Path) 
         bfcl_checker(data.parent)
 
 
+@pytest.mark.parametrize(
+    ("reply", "began", "fit"),
+    [
+        (made(GOOD), 2, 2),
+        (made(), 0, 0),
+        (made(("math.sum", '{"numbers": "many"}')), 2, 0),
+        (made(("math.sum", "{}")), 2, 0),
+        (made(("math.sub", "{}")), 2, 0),
+        (made(("math.sum", "[]")), 2, 0),
+        (made(GOOD, ("", "math.sum(")), 2, 0),
+        (made(GOOD, stop=StopReason.LENGTH), 2, 0),
+    ],
+)
+def test_calls_that_fit_are_counted_whether_they_are_right_or_not(
+    data: Path, tmp_path: Path, reply: ChatReply, began: int, fit: int
+) -> None:
+    (line,) = lines(asked(data, tmp_path / "out", Always(reply), ("simple_python",)))
+    assert (line.began, line.fit) == (began, fit)
+
+
 def test_an_interval_holds_the_share_and_narrows_with_more_answers() -> None:
     few, many = interval([True, False] * 10), interval([True, False] * 500)
     assert few[0] < many[0] < 0.5 < many[1] < few[1]
@@ -299,7 +319,7 @@ def test_an_interval_holds_the_share_and_narrows_with_more_answers() -> None:
 def test_the_table_has_a_line_for_each_category_that_was_asked(data: Path, tmp_path: Path) -> None:
     shown = table(asked(data, tmp_path / "out", DEAD)).splitlines()
     assert [line.split(" | ")[0] for line in shown[2:]] == ["| simple_python", "| parallel", "| irrelevance"]
-    assert shown[2] == "| simple_python | 2 | 0.0% | 0.0% to 0.0% | 2 | 0 | 0 |"
+    assert shown[2] == "| simple_python | 2 | 0.0% | 0.0% to 0.0% | 2 | 0 | 0 | 0 |"
 
 
 @pytest.fixture(scope="module")
