@@ -20,6 +20,8 @@ MINE = '''
 import os, sys
 from toolwise import Effect, tool
 
+print("noise while it is loaded")
+
 @tool(effect=Effect.READ, bounded=True)
 def loud() -> str:
     """Prints."""

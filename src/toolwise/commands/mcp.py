@@ -61,6 +61,7 @@ def mcp(
     try:
         from toolwise.serve.keys import read_keys
         from toolwise.serve.mcp import ToolServer, mcp_app, serve_http, serve_stdio
+        from toolwise.serve.mcp_stdio import claimed
         from toolwise.serve.run import bound
     except ModuleNotFoundError as error:
         raise BadInput(f"This needs more packages ({error.name}): pip install 'toolwise[mcp,serve]'.") from error
@@ -71,9 +72,10 @@ def mcp(
             raise BadInput("Keys and hosts are for HTTP: give --port, or leave them out.")
         if not 0 < len(principal) <= LIMITS.id_chars or not principal.isprintable():
             raise BadInput(f"--principal is a name of at most {LIMITS.id_chars} characters that print.")
+        streams = claimed()  # before the tools are loaded, which may print
         with gated(tools, option, policy, state) as (gate, registry, _):
             served = ToolServer(gate, registry, decide=_decide(state))
-            asyncio.run(serve_stdio(served, Principal(principal)))
+            asyncio.run(serve_stdio(served, Principal(principal), streams))
         return
     if keys is None and not is_near(host):
         raise BadInput(f"Whoever reaches {host} could use the tools: give --keys, or answer at 127.0.0.1.")

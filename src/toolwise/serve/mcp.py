@@ -23,7 +23,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, BinaryIO
 
 import anyio
 import anyio.to_thread
@@ -196,10 +196,12 @@ def _refusal(path: str, error: ToolwiseError, status: int) -> JSONResponse:
     return JSONResponse({"jsonrpc": "2.0", "id": None, "error": said}, status, headers)
 
 
-async def serve_stdio(tools: ToolServer, principal: Principal, limits: Limits = LIMITS) -> None:
-    """Answer the client that started this process until it ends our input, which nobody else reads meanwhile."""
+async def serve_stdio(
+    tools: ToolServer, principal: Principal, streams: tuple[BinaryIO, BinaryIO], limits: Limits = LIMITS
+) -> None:
+    """Answer the client that started this process until it ends our input; the streams are those that were claimed."""
     protocol = protocol_server(tools, lambda context: principal, limits)
-    async with standard_streams(limits) as (read, write):
+    async with standard_streams(*streams, limits) as (read, write):
         await protocol.run(read, write, protocol.create_initialization_options())
 
 

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, BinaryIO
 
 import anyio
 import anyio.from_thread
@@ -24,15 +24,23 @@ from toolwise.core.limits import Limits
 from toolwise.tools.mcp.program import read_message
 
 
-@asynccontextmanager
-async def standard_streams(limits: Limits) -> AsyncIterator[tuple[Any, Any]]:
-    """The streams of a session with whoever started this process. Standard output stays standard error afterwards."""
+def claimed() -> tuple[BinaryIO, BinaryIO]:
+    """Standard input and output, which from now on are nothing and standard error to everybody else.
+
+    To be called before anything is loaded that may print.
+    """
     sys.stdout.flush()
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
+    return incoming, outgoing
+
+
+@asynccontextmanager
+async def standard_streams(incoming: BinaryIO, outgoing: BinaryIO, limits: Limits) -> AsyncIterator[tuple[Any, Any]]:
+    """The streams of a session with whoever started this process, over what was `claimed`."""
     lock = threading.Lock()
     given, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, taken = anyio.create_memory_object_stream[SessionMessage](0)
