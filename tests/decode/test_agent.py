@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent_runs import ANN, Desk, Turns, call, results, turn, unanswered, went
 from toolwise.core.chat import ChatDelta, ChatRequest, Role, StopReason, TextDelta, ToolChoice
-from toolwise.core.errors import BadInput
+from toolwise.core.errors import BadInput, ModelUnavailable
 from toolwise.core.limits import LIMITS
 from toolwise.core.types import CallContext
 from toolwise.decode.agent import Agent
@@ -255,6 +255,24 @@ def test_who_closes_the_run_goes_on_from_what_was_kept_and_repeats_nothing() -> 
     assert unanswered(kept.interrupted()) == []
     ended, _ = went(Turns(ANSWER), desk, RunState.from_json(kept.to_json(), "ann"))
     assert (ended.reason, len(desk.done)) == ("end", 1)
+
+
+@pytest.mark.case("R43")
+def test_a_model_that_fails_after_a_call_costs_no_second_call() -> None:
+    class Failing(Turns):
+        def reply(self, request: ChatRequest) -> Iterator[ChatDelta]:
+            if len(self.asked) == 1:
+                raise ModelUnavailable("It is gone.")
+            yield from super().reply(request)
+
+    desk, kept = Desk(), RunState.begin("ann").asked("Do it.")
+    state = kept
+    with pytest.raises(ModelUnavailable):
+        for event in Agent(Failing(turn(SUM)), desk.gate, desk.tools).run(state, CallContext(ANN, state.id)):
+            kept = event.state if isinstance(event, Saved) else kept
+    ended, _ = went(Turns(ANSWER), desk, kept)
+    assert (ended.reason, len(desk.done)) == ("end", 1)
+    assert unanswered(ended.state) == []
 
 
 def test_a_context_of_somebody_else_is_refused() -> None:
