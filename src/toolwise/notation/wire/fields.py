@@ -328,6 +328,11 @@ def shown_as_text(calls: Iterable[ChatCall]) -> tuple[str, tuple[ChatCall, ...]]
     return "".join(texts), tuple(named)
 
 
+def any_broken(calls: Iterable[ChatCall]) -> bool:
+    """Whether one of the calls was never closed; what has no name was none."""
+    return any(call.name and not call.complete for call in calls)
+
+
 def told_stop(stop: StopReason, called: bool, broken: bool) -> StopReason:
     """How a turn ended, for an API that says so of the whole turn.
 

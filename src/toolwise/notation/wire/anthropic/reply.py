@@ -9,7 +9,7 @@ from toolwise.core.chat import ChatCall, ChatReply, ChatRequest, StopReason, Tok
 from toolwise.core.errors import ModelUnavailable
 from toolwise.notation.wire.base import Ident, Json
 from toolwise.notation.wire.calls import object_of, shown
-from toolwise.notation.wire.fields import arguments_text, cut_off, minted_id
+from toolwise.notation.wire.fields import any_broken, arguments_text, cut_off, minted_id, told_stop
 
 _STOPS = {
     StopReason.END: "end_turn",
@@ -35,7 +35,7 @@ def write_reply(reply: ChatReply, request: ChatRequest, ident: Ident) -> Json:
     return {
         **opening(ident),
         "content": [*content, *calls],
-        **ending(reply.stop, request, bool(calls)),
+        **ending(told_stop(reply.stop, bool(calls), any_broken(reply.calls)), request),
         "usage": write_usage(reply.usage),
     }
 
@@ -45,10 +45,8 @@ def opening(ident: Ident) -> Json:
     return {"id": f"msg_{ident.id}", "type": "message", "role": "assistant", "model": ident.model}
 
 
-def ending(stop: StopReason, request: ChatRequest, calls: bool) -> Json:
+def ending(stop: StopReason, request: ChatRequest) -> Json:
     """How the API says why a turn ended; which of several stop strings was met, nobody told."""
-    if stop is StopReason.CALLS and not calls:
-        stop = StopReason.END
     met = request.stop[0] if stop is StopReason.STOP and len(request.stop) == 1 else None
     return {"stop_reason": _STOPS[stop], "stop_sequence": met}
 

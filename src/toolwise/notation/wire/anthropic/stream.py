@@ -19,7 +19,7 @@ from toolwise.notation.wire.anthropic.reply import (
     write_usage,
 )
 from toolwise.notation.wire.base import Event, Ident, Json
-from toolwise.notation.wire.fields import arguments_text, cut_off, event_json, minted_id
+from toolwise.notation.wire.fields import arguments_text, cut_off, event_json, minted_id, told_stop
 
 
 class Writer:
@@ -48,12 +48,13 @@ class Writer:
                 events += self._grow_text(text)
             case CallDelta():
                 events += self._grow_call(delta)
-            case ReplyEnded(stop, usage):
+            case ReplyEnded():
                 self._ended = True
-                calls = any(block is not None for block in self._of_call.values())
-                told = ending(stop, self._request, calls)
+                called = any(block is not None for block in self._of_call.values())
+                broken = any(self._of_call.get(number) is not None for number in delta.broken)
+                told = ending(told_stop(delta.stop, called, broken), self._request)
                 events += self._stop()
-                events.append(_event("message_delta", delta=told, usage=write_usage(usage)))
+                events.append(_event("message_delta", delta=told, usage=write_usage(delta.usage)))
                 events.append(_event("message_stop"))
         return events
 

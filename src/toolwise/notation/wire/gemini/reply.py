@@ -9,7 +9,7 @@ from toolwise.core.chat import ChatCall, ChatReply, ChatRequest, StopReason, Tok
 from toolwise.core.errors import ModelUnavailable
 from toolwise.notation.wire.base import Ident, Json
 from toolwise.notation.wire.calls import object_of, shown
-from toolwise.notation.wire.fields import arguments_text, cut_off, minted_id
+from toolwise.notation.wire.fields import any_broken, arguments_text, cut_off, minted_id, told_stop
 
 _REASONS = {StopReason.LENGTH: "MAX_TOKENS", StopReason.REFUSED: "SAFETY"}
 _REFUSALS = frozenset(
@@ -23,7 +23,7 @@ def write_reply(reply: ChatReply, request: ChatRequest, ident: Ident) -> Json:
     text = [{"text": reply.text}] if reply.text else []
     parts = [*text, *write_calls(reply.calls)] or [{"text": ""}]
     called = any("functionCall" in part for part in parts)
-    return response(ident, parts, finish_reason(reply.stop, called), reply.usage)
+    return response(ident, parts, finish_reason(reply.stop, called, any_broken(reply.calls)), reply.usage)
 
 
 def write_calls(calls: Collection[ChatCall]) -> list[Json]:
@@ -39,11 +39,11 @@ def write_calls(calls: Collection[ChatCall]) -> list[Json]:
     return [*texts, *parts]
 
 
-def finish_reason(stop: StopReason, called: bool) -> str:
+def finish_reason(stop: StopReason, called: bool, broken: bool) -> str:
     """`called`: whether a call was written; a turn that waits for calls and has none has only what began like one."""
-    if stop is StopReason.CALLS and not called:
+    if stop is StopReason.CALLS and not called and not broken:
         return "MALFORMED_FUNCTION_CALL"
-    return _REASONS.get(stop, "STOP")
+    return _REASONS.get(told_stop(stop, called, broken), "STOP")
 
 
 def response(ident: Ident, parts: list[Json], reason: str | None = None, usage: TokenUsage | None = None) -> Json:

@@ -8,7 +8,7 @@ from toolwise.core import jsonio
 from toolwise.core.chat import CallDelta, ChatDelta, ChatRequest, ReplyEnded, TextDelta, gathered
 from toolwise.core.errors import ToolwiseError
 from toolwise.notation.wire.base import Event, Ident, Json
-from toolwise.notation.wire.fields import event_json
+from toolwise.notation.wire.fields import any_broken, event_json
 from toolwise.notation.wire.gemini.errors import read_error, write_error
 from toolwise.notation.wire.gemini.reply import Reading, finish_reason, response, write_calls
 
@@ -43,8 +43,9 @@ class Writer:
 
     def _end(self, ended: ReplyEnded) -> list[Event]:
         self._ended = True
-        parts = write_calls(gathered([*self._calls, ended]).calls) or [{"text": ""}]
-        reason = finish_reason(ended.stop, any("functionCall" in part for part in parts))
+        calls = gathered([*self._calls, ended]).calls
+        parts = write_calls(calls) or [{"text": ""}]
+        reason = finish_reason(ended.stop, any("functionCall" in part for part in parts), any_broken(calls))
         return [_event(response(self._ident, parts, reason, ended.usage))]
 
 

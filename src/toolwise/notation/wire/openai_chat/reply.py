@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolwise.core.chat import ChatReply, ChatRequest, StopReason, TokenUsage
 from toolwise.notation.wire.base import Ident, Json
-from toolwise.notation.wire.fields import shown_as_text, told_stop
+from toolwise.notation.wire.fields import any_broken, shown_as_text, told_stop
 from toolwise.notation.wire.openai_chat.write import write_call
 
 DONE = "[DONE]"
@@ -20,7 +20,7 @@ FINISH = {
 def write_reply(reply: ChatReply, request: ChatRequest, ident: Ident) -> Json:
     unread, calls = shown_as_text(reply.calls)
     text = reply.text + unread
-    stop = told_stop(reply.stop, bool(calls), not all(call.complete for call in calls))
+    stop = told_stop(reply.stop, bool(calls), any_broken(calls))
     message: Json = {"role": "assistant", "content": text if text or not calls else None, "refusal": None}
     if calls:
         message["tool_calls"] = [write_call(call) for call in calls]

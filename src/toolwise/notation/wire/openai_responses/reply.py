@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolwise.core.chat import ChatCall, ChatReply, ChatRequest, StopReason, TokenUsage
 from toolwise.notation.wire.base import Ident, Json
-from toolwise.notation.wire.fields import shown_as_text, told_stop
+from toolwise.notation.wire.fields import any_broken, shown_as_text, told_stop
 from toolwise.notation.wire.openai_responses.write import write_choice, write_format, write_tool
 
 _INCOMPLETE = {StopReason.LENGTH: "max_output_tokens", StopReason.REFUSED: "content_filter"}
@@ -13,7 +13,7 @@ _INCOMPLETE = {StopReason.LENGTH: "max_output_tokens", StopReason.REFUSED: "cont
 def write_reply(reply: ChatReply, request: ChatRequest, ident: Ident) -> Json:
     unread, calls = shown_as_text(reply.calls)
     text = reply.text + unread
-    stop = told_stop(reply.stop, bool(calls), not all(call.complete for call in calls))
+    stop = told_stop(reply.stop, bool(calls), any_broken(calls))
     output: list[Json] = []
     if text or not calls:
         output.append(message_item(ident, 0, text, _item_status(stop if not calls else StopReason.END)))
