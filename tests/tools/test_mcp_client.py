@@ -130,17 +130,19 @@ def test_a_server_that_died_between_two_calls_is_started_once_more_under_a_lock(
     ],
     ids=["write", "read", "idempotent", "keyed"],
 )
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 def test_a_call_whose_server_died_is_made_again_only_where_it_may_be(
-    said: dict[str, Any], code: str, calls: int, tmp_path: Path
+    said: dict[str, Any], code: str, calls: int, revision: str, tmp_path: Path
 ) -> None:
     mark = tmp_path / "calls"
-    with asking("dies once", str(mark), **said) as ask:
+    with asking("dies once", str(mark), revision=revision, **said) as ask:
         assert ask("s__echo", text="a").code == code
     sent = [json.loads(line) for line in mark.read_text().splitlines()]
     assert len(sent) == calls
     keys = {params.get("_meta", {}).get("toolwise/idempotency-key") for params in sent}
     assert len(keys) == 1
     assert (keys != {None}) == ("keyed" in said)
+    assert "ann" not in str(keys)  # who asks, and in which run, is not to be read in it
 
 
 @pytest.mark.case("H2")

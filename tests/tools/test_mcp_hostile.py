@@ -35,8 +35,11 @@ def test_a_line_of_a_hundred_megabytes_ends_the_server_and_is_not_held() -> None
 @pytest.mark.parametrize(
     ("said", "code"), [({}, "outcome_unknown"), (READS, "tool_unavailable")], ids=["write", "read"]
 )
-def test_a_server_that_breaks_the_protocol_fails_the_call(way: str, said: dict[str, object], code: str) -> None:
-    with asking(way, limits=QUICK, **said) as ask:
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_server_that_breaks_the_protocol_fails_the_call(
+    way: str, said: dict[str, object], code: str, revision: str
+) -> None:
+    with asking(way, limits=QUICK, revision=revision, **said) as ask:
         result = ask("s__echo", text="a")
         assert result.code == code
         assert "luck" not in result.text  # what it wrote to its standard error is the operator's
@@ -73,8 +76,11 @@ def test_a_server_that_cannot_be_used_is_left_out_and_the_others_work(way: str, 
 
 @pytest.mark.case("H7")
 @pytest.mark.parametrize(("said", "code"), [({}, "outcome_unknown"), (READS, "timeout")], ids=["write", "read"])
-def test_a_server_that_never_answers_costs_the_time_of_one_call(said: dict[str, object], code: str) -> None:
-    with asking("never answers", limits=QUICK, **said) as ask:
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_a_server_that_never_answers_costs_the_time_of_one_call(
+    said: dict[str, object], code: str, revision: str
+) -> None:
+    with asking("never answers", limits=QUICK, revision=revision, **said) as ask:
         before = time.monotonic()
         assert ask("s__echo", text="a").code == code
         assert time.monotonic() - before < 5
@@ -122,14 +128,27 @@ def test_a_call_that_a_server_refuses_has_failed() -> None:
 
 
 @pytest.mark.case("H5")
-def test_tools_that_cannot_be_used_are_left_out_one_by_one_with_reasons() -> None:
-    with brought(s=hostile("bad tools")) as found:
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+def test_tools_that_cannot_be_used_are_left_out_one_by_one_with_reasons(revision: str) -> None:
+    with brought(s=hostile("bad tools", revision=revision)) as found:
         assert [tool.name for tool in found.tools] == ["s__echo"]
         reasons = {each.tool: each.reason for each in found.left_out}
         assert reasons.keys() == {
             *("fetches", "circles", "explodes", "nothing", "deep", "list", "text", "no-object", "", "twice")
         }
         assert all(reasons.values())
+
+
+@pytest.mark.case("H3")
+def test_descriptions_show_all_that_is_in_them_and_are_bounded() -> None:
+    with brought(s=hostile("hidden words")) as found:
+        (tool,) = found.tools
+        assert tool.description == "Gives back\\u2060. (of the server s)"
+        names = tool.parameters["properties"]
+        assert names["description"]["description"].startswith("A\\u200b text.\\u001b[2Kxxx")
+        assert len(names["description"]["description"]) < 1_100
+        assert names["title"] == {"const": {"description": " as\tit is "}}
+        assert "title" not in tool.parameters
 
 
 @pytest.mark.case("H6")

@@ -20,6 +20,7 @@ from toolwise.core.clock import Clock, SystemClock
 from toolwise.core.errors import BadInput
 from toolwise.core.jsonio import printable, quote
 from toolwise.core.limits import LIMITS, Limits
+from toolwise.core.schema_safety import DATA, NAMES
 from toolwise.core.types import Effect, Tool, ToolContext
 from toolwise.tools.confined.network import Network, SystemNetwork
 from toolwise.tools.mcp.config import read_config
@@ -139,11 +140,10 @@ def _tool(server: Server, listed: Listed, limits: Limits) -> Tool:
         told: ToolContext = arguments.pop(context)
         return server.call(listed, arguments, told.key if keyed else "", told.seconds, repeatable)
 
-    said = printable(" ".join(listed.description.split()), limits.openapi_text_chars)
     return Tool(
         name=full_name(config.name, listed.name, limits.name_chars),
-        description=f"{said} (of the server {config.name})".lstrip(),
-        parameters=listed.schema,
+        description=f"{_line(listed.description, limits)} (of the server {config.name})".lstrip(),
+        parameters=_shown(listed.schema, limits),
         effect=effect,
         run=run,
         bounded=True,
@@ -153,3 +153,29 @@ def _tool(server: Server, listed: Listed, limits: Limits) -> Tool:
         private=config.private,
         public=config.public,
     )
+
+
+def _shown(schema: Any, limits: Limits, names: bool = False) -> Any:
+    """The schema without titles, its descriptions in one line that shows all that is in them.
+
+    `names` says that its keys are names and no keywords.
+    """
+    if isinstance(schema, list):
+        return [_shown(part, limits) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    if names:
+        return {name: _shown(part, limits) for name, part in schema.items()}
+    shown: dict[str, Any] = {}
+    for key, part in schema.items():
+        if key == "description" and isinstance(part, str):
+            shown[key] = _line(part, limits)
+        elif key in DATA:
+            shown[key] = part
+        elif key != "title" or not isinstance(part, str):
+            shown[key] = _shown(part, limits, key in NAMES)
+    return shown
+
+
+def _line(words: str, limits: Limits) -> str:
+    return printable(" ".join(words.split()), limits.openapi_text_chars)
