@@ -190,7 +190,7 @@ def test_the_iterator_that_is_closed_ends_the_work():
             Session.closed += 1
 
     model = chat(follow(("?\n", "A long answer.")))
-    opened = LocalChat(model.model, model.dialect, open_session=lambda ids: Session(model.model.session(ids)))
+    opened = LocalChat(model.model, model.dialect, open_session=lambda ids, whose: Session(model.model.session(ids)))
     pieces = opened.reply(ask())
     next(pieces)
     pieces.close()

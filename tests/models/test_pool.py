@@ -116,6 +116,22 @@ def test_what_another_session_has_read_is_not_read_again():
     assert model.usage.positions - read == len(", so")
 
 
+def test_nobody_learns_from_the_cache_what_somebody_else_asked():
+    pool = Pool(tiny(PACKED[0])._net)
+    context = TOKENIZER.encode(TEXT)
+    anns = pool.session(context, "ann")
+    anns.logits()
+    assert pool.session(context, "bob").shared == 0  # while it is open
+    branch = anns.fork()
+    for session in (anns, branch):
+        session.close()
+    bobs = pool.session(context, "bob")
+    bobs.logits()
+    bobs.close()
+    assert bobs.shared == pool.session(context).shared == 0  # and when it is kept
+    assert pool.session(context, "ann").shared == pool.session(context, "bob").shared == len(TEXT) - 1
+
+
 def test_where_the_room_is_taken_a_session_is_refused_and_those_that_are_there_go_on():
     pool = Pool(tiny(PACKED[0])._net, limits=SMALL)
     held = [pool.session(TOKENIZER.encode(letter * 50)) for letter in "ab"]

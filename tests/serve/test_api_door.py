@@ -14,8 +14,10 @@ from api_server import Served, metric, serving
 from official_clients import Chat, How, Messages
 from starlette.datastructures import Headers, QueryParams
 
+from toolwise.core.chat import ChatDelta, ChatRequest
 from toolwise.core.clock import FakeClock
 from toolwise.core.errors import BadInput, Unauthenticated
+from toolwise.models.scripted_chat import ScriptedChat
 from toolwise.serve.formats import APIS, api_of
 from toolwise.serve.keys import Key, Keys, brought, digest_of, entry, new_key, read_keys
 
@@ -254,3 +256,18 @@ def test_markup_in_an_answer_or_a_refusal_is_data_to_whoever_shows_it(local: Ser
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["content-security-policy"].startswith("default-src 'self'")
     assert answers[0].json()["choices"][0]["message"]["content"] == markup
+
+
+def test_a_model_is_told_whose_conversation_it_is_and_a_body_cannot_say_so() -> None:
+    told: list[str] = []
+
+    class Curious(ScriptedChat):
+        def reply(self, request: ChatRequest) -> Iterator[ChatDelta]:
+            told.append(request.whose)
+            return super().reply(request)
+
+    with serving([Curious()], keys=keys()) as at:
+        for key in (GOOD, OTHER):
+            assert at.post(PATHS[0], HI, authorization=f"Bearer {key}").status_code == 200
+        assert at.post(PATHS[0], HI | {"whose": "bob"}, authorization=f"Bearer {GOOD}").status_code == 400
+    assert told == ["ann", "bob"]

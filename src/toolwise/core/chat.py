@@ -80,7 +80,8 @@ class OutputSchema:
 class ChatRequest:
     """All that one turn of a model depends on. None means: as the server or the model has it.
 
-    `parallel` False allows one call a turn.
+    `parallel` False allows one call a turn. `whose` says whose conversation it is; a cache of what was read before is
+    shared by those of one person, and by nobody else. It is on no wire.
     """
 
     messages: tuple[Message, ...]
@@ -96,6 +97,7 @@ class ChatRequest:
     stop: tuple[str, ...] = ()
     stream: bool = False
     stream_usage: bool = False
+    whose: str = ""
 
     @property
     def callable(self) -> tuple[ToolSpec, ...]:

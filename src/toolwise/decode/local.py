@@ -65,8 +65,8 @@ class LocalChat:
     """A ChatModel over a language model and its dialect.
 
     `template` is the Jinja text that came with the model; `masks` are made over its tokenizer, and without them nothing
-    can be forced. `open_session` starts a session, the model's own or one of a pool (`models.pool`); what it has read
-    before counts as cached. Raises BadInput for a request that asks for what cannot be done.
+    can be forced. `open_session` starts a session of a request's ids for whoever's it is: one of a pool (`models.pool`), or
+    the model's own; what it has read before counts as cached. Raises BadInput for a request that asks for what cannot be done.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class LocalChat:
         *,
         template: str | None = None,
         masks: Masks | None = None,
-        open_session: Callable[[Ids], Session] | None = None,
+        open_session: Callable[[Ids, str], Session] | None = None,
         settings: ChatSettings = ChatSettings(),
         limits: Limits = LIMITS,
     ) -> None:
@@ -86,7 +86,7 @@ class LocalChat:
         self.masks = masks
         self.limits = limits
         self._template = template
-        self._open = open_session or model.session
+        self._open = open_session or (lambda ids, whose: model.session(ids))
 
     @property
     def name(self) -> str:
@@ -97,7 +97,7 @@ class LocalChat:
         return len(self.dialect.render(request, self.model.tokenizer, self._template))
 
     def reply(self, request: ChatRequest) -> Iterator[ChatDelta]:
-        session = self._open(self.dialect.render(request, self.model.tokenizer, self._template))
+        session = self._open(self.dialect.render(request, self.model.tokenizer, self._template), request.whose)
         try:
             yield from _Turn(self, session, request).pieces()
         finally:

@@ -46,6 +46,7 @@ class _Line:
     columns: list[int] = field(default_factory=list)
     logits: Floats | None = None
     error: Exception | None = None
+    whose: str = ""
 
     @property
     def unread(self) -> int:
@@ -54,7 +55,7 @@ class _Line:
     def holds(self, other: _Line) -> bool:
         """Whether whoever begins like the other one begins like this one as well."""
         read = len(other.columns)
-        return read <= len(self.columns) and self.ids[:read] == other.ids[:read]
+        return self.whose == other.whose and read <= len(self.columns) and self.ids[:read] == other.ids[:read]
 
 
 class Pool:
@@ -80,10 +81,11 @@ class Pool:
         """How many columns the cache holds, those of sessions that are gone included."""
         return len(self._positions)
 
-    def session(self, context: Ids) -> PooledSession:
-        """A session that has been fed `context`; what a session before it has read of it is not read again."""
+    def session(self, context: Ids, whose: str = "") -> PooledSession:
+        """A session that has been fed `context`; what a session of the same person before it has read of it is not
+        read again. Of other people's it is: how much was read before tells what they asked."""
         with self._turn:
-            line = self._shared(context)
+            line = self._shared(context, whose)
             self._lines.add(line)
         session = PooledSession(self, line)
         session.feed(context[len(line.ids) :])
@@ -91,7 +93,7 @@ class Pool:
 
     def fork(self, line: _Line) -> PooledSession:
         with self._turn:
-            other = _Line(list(line.ids), list(line.columns), line.logits)
+            other = _Line(list(line.ids), list(line.columns), line.logits, whose=line.whose)
             self._lines.add(other)
         return PooledSession(self, other)
 
@@ -159,14 +161,14 @@ class Pool:
         if line in self._waiting:
             self._waiting.remove(line)
 
-    def _shared(self, context: Ids) -> _Line:
+    def _shared(self, context: Ids, whose: str) -> _Line:
         """A line with the longest beginning of `context` that is in the cache; at least one token is left to read."""
         ids, best = list(context), list[int]()
         for line in (*self._kept, *self._lines):
-            limit = min(len(line.columns), len(ids) - 1)
+            limit = min(len(line.columns), len(ids) - 1) if line.whose == whose else 0
             if limit > len(best) and line.ids[: len(best)] == ids[: len(best)]:
                 best = line.columns[: _agreed(line.ids, ids, len(best), limit)]
-        return _Line(ids[: len(best)], list(best))
+        return _Line(ids[: len(best)], list(best), whose=whose)
 
     def _forward(self, batch: list[_Line]) -> None:
         """One pass over what these lines have not read, a bounded piece of each."""

@@ -93,7 +93,7 @@ class ApiServer:
             principal = self.who(request, api.name)
             body = await body_of(request, self._body)
             asked, framing = await run_in_threadpool(api.read, body, request)
-            model = self.model(asked.model)
+            model, asked = self.model(asked.model), replace(asked, whose=principal.id)
             if self._tools is not None:
                 model = self._tools.equipped(model, principal, request.headers)
             ident = Ident(request.scope[_ID], asked.model, int(self._clock.now().timestamp()))
