@@ -14,6 +14,9 @@ def of(x):
     return {"type": "object", "properties": {"x": x}, "required": ["x"], "additionalProperties": False}
 
 
+CLOSED = {"type": "object", "properties": {"a": {}}, "additionalProperties": False}
+
+
 def lost(schema):
     """(pointer, keyword) of all that is not masked, the engine asked."""
     return [(d.pointer, d.keyword) for d in masked(schema, "t", refusal).downgrades]
@@ -94,6 +97,8 @@ def test_a_choice_by_a_constant_is_a_plain_choice():
         ([{"enum": ["a", "b"]}, {"const": "c"}], True),
         ([{"type": "object", "properties": {"k": {"const": 1}}}, {"properties": {"k": {"const": 2}}}], False),
         ([{}, False], True),
+        ([CLOSED, {"type": "object", "required": ["b"]}], True),
+        ([CLOSED, {"type": "object", "required": ["a"]}], False),
         ([{"type": "string"}, True], False),
     ],
 )
@@ -174,6 +179,12 @@ def test_an_object_is_closed_only_where_nothing_else_speaks_of_it():
     assert kept(both)["additionalProperties"] is False
     union = kept(of({"anyOf": [{"type": "object", **a}, {"type": "object", **b}]}))
     assert all(branch["additionalProperties"] is False for branch in union["properties"]["x"]["anyOf"])
+
+
+def test_what_an_alternative_leaves_open_is_lost_only_where_the_whole_does():
+    both = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
+    assert lost({**both, "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}) == []
+    assert lost({"type": "object", "allOf": [both, {"required": ["c"]}]}) != []
 
 
 def test_numbers_have_bounds_and_keep_their_own():

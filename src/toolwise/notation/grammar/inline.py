@@ -26,7 +26,8 @@ from toolwise.core.schema import raw_argument
 from toolwise.notation.arguments import Signature, guarded_json, write_key
 from toolwise.notation.grammar.engine import refusal
 from toolwise.notation.grammar.grammar import Downgrade, Grammar, Parts, quoted
-from toolwise.notation.grammar.schema import ANYTHING, Schema, masked
+from toolwise.notation.grammar.keywords import ANYTHING, Schema
+from toolwise.notation.grammar.schema import masked
 from toolwise.notation.markers import NAME, Notation, core_of, escapable, escape, guard, pairs
 
 _NO_PARENTHESES = "^[^()]*$"

@@ -1,7 +1,8 @@
 """Whether the branches of a `oneOf` exclude each other, so that `anyOf` says the same.
 
 Covered: branches of different types, of different constants, and objects that must have one property of different
-constants (a discriminator). Everything else is undecided, which counts as no.
+constants (a discriminator), or of which one has no room for what the other requires. Everything else is undecided,
+which counts as no.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ def _apart(a: Any, b: Any, target: Target) -> bool:
         return True
     if _kinds(a) & _kinds(b) != {"object"}:
         return False
+    if _forbids(a, b) or _forbids(b, a):
+        return True
     needed = set(a.get("required", ())) & set(b.get("required", ()))
     for name in needed:
         first, second = (target(node.get("properties", {}).get(name)) for node in (a, b))
@@ -43,6 +46,12 @@ def _apart(a: Any, b: Any, target: Target) -> bool:
             if not _kinds(first) & _kinds(second):
                 return True
     return False
+
+
+def _forbids(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    """Whether `a` has no room for a name that `b` requires."""
+    shut = a.get("additionalProperties") is False and "patternProperties" not in a
+    return shut and not set(b.get("required", ())) <= set(a.get("properties", ()))
 
 
 _ALL = frozenset({"null", "boolean", "number", "string", "array", "object"})

@@ -16,7 +16,6 @@ open may come twice (recorded as `additionalProperties`), which it refuses; whet
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,50 +25,27 @@ from toolwise.core.errors import BadInput
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.schema_safety import referred
 from toolwise.notation.grammar.grammar import ANY_OBJECT, Downgrade
+from toolwise.notation.grammar.keywords import (
+    ANY,
+    COPIED,
+    DIGITS,
+    DROP_ORDER,
+    FORMATS,
+    IN_PLACE,
+    KINDS,
+    LOWER,
+    OBJECT_WORDS,
+    OTHER_FORMATS,
+    REF_ALONE,
+    THIS,
+    UNMASKED,
+    UPPER,
+    Schema,
+)
 from toolwise.notation.grammar.one_of import exclusive
 
-Schema = dict[str, Any]
 #: Why a schema cannot be masked, or `""`.
 Refusal = Callable[[Mapping[str, Any]], str]
-
-_COPIED = frozenset(
-    {"type", "const", "enum", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength"}
-    | {"maxLength", "pattern", "minItems", "maxItems", "required", "minProperties", "maxProperties"}
-)
-_UNMASKED = frozenset(
-    {"not", "if", "contains", "minContains", "maxContains", "dependentRequired", "dependentSchemas", "dependencies"}
-    | {"propertyNames", "unevaluatedProperties", "unevaluatedItems"}
-)
-_IN_PLACE = ("allOf", "anyOf", "oneOf", "$ref")
-#: Formats that the engine writes; of the others of the standard, the loss is recorded.
-_FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"})
-_OTHER_FORMATS = frozenset(
-    {"idn-email", "idn-hostname", "uri-reference", "iri", "iri-reference", "uri-template", "json-pointer"}
-    | {"relative-json-pointer", "regex"}
-)
-#: In these, nothing that stands beside a `$ref` counts.
-_REF_ALONE = re.compile(r"https?://json-schema\.org/draft-0[67]/schema#?")
-_OBJECT_WORDS = frozenset({"properties", "required", "additionalProperties", "patternProperties"})
-_DIGITS = 10**18 - 1
-_ANY = "any"
-_THIS = {"$ref": f"#/$defs/{_ANY}"}
-_KINDS: Schema = {
-    "anyOf": [
-        {"type": ["string", "boolean", "null"]},
-        {"type": "number", "minimum": -_DIGITS, "maximum": _DIGITS},
-        {"type": "array", "items": _THIS},
-        {"type": "object", "additionalProperties": _THIS},
-    ]
-}
-#: Any JSON, its numbers within bounds.
-ANYTHING: Schema = {**_THIS, "$defs": {_ANY: _KINDS}}
-_LOWER, _UPPER = ("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")
-#: What is left out first where the engine refuses a place.
-_DROP_ORDER = (
-    *("pattern", "format", "multipleOf", "minProperties", "maxProperties", "patternProperties", "minLength"),
-    *("maxLength", "minItems", "maxItems", "allOf", "anyOf", "minimum", "maximum", "exclusiveMinimum"),
-    *("exclusiveMaximum", "prefixItems", "items", "required", "additionalProperties", "properties", "enum", "const"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +98,10 @@ class _Reader:
         self._tries = 0
         self._size = 0
         self._sizes: dict[str, int] = {}
+        self._tentative: list[Downgrade] = []  # of the schemas that speak of the value in hand together
         self._joined = 0  # patterns that the value in hand must fit all together
         dialect = root.get("$schema") if isinstance(root, dict) else None
-        self._old = isinstance(dialect, str) and bool(_REF_ALONE.fullmatch(dialect))
+        self._old = isinstance(dialect, str) and bool(REF_ALONE.fullmatch(dialect))
         self._names: dict[tuple[str, bool], str] = {}
         self._definitions: dict[str, Any] = {}
         self._reading: set[str] = set()
@@ -149,24 +126,39 @@ class _Reader:
         self._grow(1)
         if node is False:
             return node
-        outside, self._joined = self._joined, 0 if closing else self._joined
+        outside = self._joined, self._tentative
+        if closing:
+            self._joined, self._tentative = 0, []
         found = self._words(node, pointer, closing) if isinstance(node, dict) else {}
         if closing:
             self._close(node, found, pointer)
-        if _open(found):
-            self._lost(pointer, "additionalProperties")
+        open_names = _open(found)
         if found or not closing:
             self._bound_numbers(found)
         if closing:
+            if open_names:
+                self._lost(pointer, "additionalProperties")
+            self._settle(found)
             self._fill(found)
-            self._joined = outside
-        elif _unbounded(found):
-            self._lost(pointer, "items")
+            self._joined, self._tentative = outside
+        else:
+            words = ["additionalProperties"] * open_names + ["items"] * _unbounded(found)
+            self._tentative += [Downgrade(self._tool, pointer, word) for word in words]
         return self._tried(found, pointer, closing) if self._refusal is not None else found
+
+    def _settle(self, found: Schema) -> None:
+        """What schemas in this place leave open is lost, unless the place as a whole does not."""
+        kinds = found.get("type", ["object", "array"])
+        closed = found.get("additionalProperties") is False and "patternProperties" not in found
+        shut = {
+            "additionalProperties": closed or "object" not in kinds,
+            "items": "items" in found or "array" not in kinds,
+        }
+        self.downgrades += [lost for lost in self._tentative if not shut[lost.keyword]]
 
     def _words(self, node: Schema, pointer: str, closing: bool) -> Schema:
         found: Schema = {}
-        alone = closing and not _OBJECT_WORDS & set(node) and sum(word in node for word in _IN_PLACE) == 1
+        alone = closing and not OBJECT_WORDS & set(node) and sum(word in node for word in IN_PLACE) == 1
         for word, value in node.items():
             here = f"{pointer}/{word}"
             match word:
@@ -197,10 +189,10 @@ class _Reader:
                     self._format(node, value, found, pointer)
                 case "uniqueItems" if value is True:
                     self._lost(pointer, word)
-                case _ if word in _COPIED:
+                case _ if word in COPIED:
                     self._joined += word == "pattern"
                     found[word] = value
-                case _ if word in _UNMASKED:
+                case _ if word in UNMASKED:
                     self._lost(pointer, word)
         if self._old and "$ref" in node:
             return {word: value for word, value in found.items() if word == "$ref"}
@@ -240,7 +232,10 @@ class _Reader:
             self._definitions[name] = {}
             self._reading.add(name)
             before = self._size
+            outside, self._tentative = self._tentative, []
             self._definitions[name] = self._place(target, reference[1:], key[1])
+            self.downgrades += self._tentative  # it may be referred to from elsewhere as well
+            self._tentative = outside
             self._sizes[name] = self._size - before
             self._reading.remove(name)
         elif name in self._reading:
@@ -256,7 +251,7 @@ class _Reader:
         """Whether something beside the `$ref` says more than an annotation."""
         if self._old:
             return False
-        words = _COPIED | {"properties", "patternProperties", "additionalProperties", "items", "prefixItems"}
+        words = COPIED | {"properties", "patternProperties", "additionalProperties", "items", "prefixItems"}
         return any(word in words or word in ("allOf", "anyOf", "oneOf", "format") for word in node)
 
     # Narrower on purpose
@@ -278,37 +273,37 @@ class _Reader:
         kinds = kinds if isinstance(kinds, list) else [kinds]
         if "array" in kinds:
             found.setdefault("items", self._anything())
-        if "object" in kinds and not {"additionalProperties", *_IN_PLACE} & set(found):
+        if "object" in kinds and not {"additionalProperties", *IN_PLACE} & set(found):
             found["additionalProperties"] = self._anything()
         if not found:
             found |= self._anything()
 
     def _anything(self) -> Schema:
-        self._definitions[_ANY] = _KINDS
-        return dict(_THIS)
+        self._definitions[ANY] = KINDS
+        return dict(THIS)
 
     def _bound_numbers(self, found: Schema) -> None:
         kinds = found.get("type", "number")
         kinds = kinds if isinstance(kinds, list) else [kinds]
-        told = {"enum", "const", *_IN_PLACE} & set(found) and "type" not in found
+        told = {"enum", "const", *IN_PLACE} & set(found) and "type" not in found
         if told or not {"integer", "number"} & set(kinds) or {"enum", "const"} & set(found):
             return
-        own = [found[word] for word in (*_LOWER, *_UPPER) if word in found]
-        if any(abs(bound) > _DIGITS for bound in own):
+        own = [found[word] for word in (*LOWER, *UPPER) if word in found]
+        if any(abs(bound) > DIGITS for bound in own):
             return
-        if not any(word in found for word in _LOWER):
-            found["minimum"] = -_DIGITS
-        if not any(word in found for word in _UPPER):
-            found["maximum"] = _DIGITS
+        if not any(word in found for word in LOWER):
+            found["minimum"] = -DIGITS
+        if not any(word in found for word in UPPER):
+            found["maximum"] = DIGITS
 
     def _format(self, node: Schema, value: Any, found: Schema, pointer: str) -> None:
         kinds = node.get("type", "string")
         if "string" not in (kinds if isinstance(kinds, list) else [kinds]):
             return
-        if value in _FORMATS:
+        if value in FORMATS:
             self._joined += 1
             found["format"] = value
-        elif value in _OTHER_FORMATS:
+        elif value in OTHER_FORMATS:
             self._lost(pointer, "format")
 
     # What the engine refuses
@@ -318,7 +313,7 @@ class _Reader:
         if self._taken(found):
             return found
         nothing = self._anything() if closing else {}
-        words = [word for word in _DROP_ORDER if word in found]
+        words = [word for word in DROP_ORDER if word in found]
         for word in words:
             less = {key: value for key, value in found.items() if key != word}
             if self._taken(less):
@@ -370,7 +365,7 @@ def _unbounded(found: Schema) -> bool:
 
 def _named_inside(node: Any, target: Callable[[Any], Any], depth: int = 8) -> Iterator[str]:
     """The properties that the schemas in the same place as `node` name."""
-    for word in _IN_PLACE if depth else ():
+    for word in IN_PLACE if depth else ():
         value = node.get(word)
         branches = [target(node)] if word == "$ref" and value is not None else value
         for branch in branches if isinstance(branches, list) else ():
