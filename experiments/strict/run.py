@@ -98,8 +98,8 @@ def _covered(item: Item, masks: Masks, encode: Callable[[str], Ids]) -> dict[str
 
 
 def _instance(matcher: Matcher, encode: Callable[[str], Ids], valid: bool, value: Any) -> str:
-    """What becomes of an instance whose validity is known, written compactly in its own order."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    """What becomes of an instance whose validity is known, written in its own order."""
+    text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
     taken = matcher.read(encode(text)) and matcher.complete
     return f"{'valid' if valid else 'invalid'}, {'taken' if taken else 'not taken'}"
 

@@ -86,7 +86,7 @@ def assert_exact(masks, tokenizer, grammar, text, lot, tokens):
 
 
 def test_a_bit_is_set_for_exactly_the_tokens_that_are_accepted():
-    text = call("get_weather", '{"city":"é [日","days":-12,"unit":"F"}') + "\n" + call("stop", "{}")
+    text = call("get_weather", '{"city": "é [日", "days": -12, "unit": "F"}') + "\n" + call("stop", "{}")
     grammar = call_grammar(HERMES, [WEATHER, TIME, NOTHING])
     for tokenizer in (BYTES, HFTokenizer(tiny_tokenizer()), ScriptedTokenizer(PIECES, SPECIAL)):
         assert_exact(Masks(tokenizer), tokenizer, grammar, text, random.Random(7), range)
@@ -94,7 +94,7 @@ def test_a_bit_is_set_for_exactly_the_tokens_that_are_accepted():
 
 @pytest.mark.model
 def test_so_it_is_for_a_real_vocabulary(smol):
-    text = call("get_weather", '{"city":"São Paulo 日本","days":120}')
+    text = call("get_weather", '{"city": "São Paulo 日本", "days": 120}')
     lot = random.Random(3)
     assert_exact(
         Masks(smol),
@@ -133,15 +133,15 @@ def test_every_text_that_may_end_is_valid_unless_a_downgrade_says_so(masks, seed
 
 def test_a_call_names_a_tool_that_exists_and_has_arguments_that_fit(masks):
     grammar = call_grammar(HERMES, [WEATHER, TIME, NOTHING])
-    assert fits(grammar, call("get_weather", '{"city":"Oslo","days":2}'))
+    assert fits(grammar, call("get_weather", '{"city": "Oslo", "days": 2}'))
     assert fits(grammar, call("stop", "{}"))
-    assert fits(grammar, call("get_time", '{"zone":"CET"}') + "\n" + call("get_weather", '{"city":"a","unit":"C"}'))
-    assert not fits(grammar, call("get_wether", '{"city":"Oslo"}'))
-    assert not fits(grammar, call("get_time", '{"city":"Oslo"}'))
-    assert not fits(grammar, call("get_weather", '{"city":5}'))
-    assert not fits(grammar, call("get_weather", '{"city":"Oslo","town":"x"}'))
-    assert not fits(grammar, call("get_weather", '{"city":"Oslo", "days":2}'))
-    assert not fits(grammar, call("get_weather", '{"city":"Oslo"'))
+    assert fits(grammar, call("get_time", '{"zone": "CET"}') + "\n" + call("get_weather", '{"city": "a", "unit": "C"}'))
+    assert not fits(grammar, call("get_wether", '{"city": "Oslo"}'))
+    assert not fits(grammar, call("get_time", '{"city": "Oslo"}'))
+    assert not fits(grammar, call("get_weather", '{"city": 5}'))
+    assert not fits(grammar, call("get_weather", '{"city": "Oslo", "town": "x"}'))
+    assert not fits(grammar, call("get_weather", '{"city":"Oslo","days":2}'))
+    assert not fits(grammar, call("get_weather", '{"city": "Oslo"'))
 
 
 def test_one_call_a_turn_is_one(masks):
@@ -175,7 +175,7 @@ def test_a_control_token_stands_where_the_layout_has_it_and_nowhere_else():
     matcher = Masks(tokenizer).matcher(call_grammar(layout, [TIME], False))
     assert matcher.mask()[opened]
     assert matcher.mask().sum() == 1
-    assert matcher.read((opened, *tokenizer.encode('get_time:{"zone":"')))
+    assert matcher.read((opened, *tokenizer.encode('get_time:{"zone": "')))
     assert not matcher.accepts(closed)
     data = tokenizer.encode("</call>")  # the same text in other tokens
     assert closed not in data
@@ -209,7 +209,7 @@ def test_a_token_that_does_not_fit_is_refused_and_changes_nothing(masks):
     with pytest.raises(BadInput):
         matcher.accept(ord("x"))
     assert not matcher.read(BYTES.encode('{"a" 5'))
-    assert matcher.read(BYTES.encode('{"a":5'))
+    assert matcher.read(BYTES.encode('{"a": 5'))
 
 
 def test_logits_of_padded_rows_have_no_chance(masks):
@@ -219,10 +219,10 @@ def test_logits_of_padded_rows_have_no_chance(masks):
 
 
 def test_any_json_object_is_the_answer_where_no_schema_is_said():
-    assert fits(json_grammar(None), '{"a":[1,{"b":null}],"c":"d"}')
+    assert fits(json_grammar(None), '{"a": [1, {"b": null}], "c": "d"}')
     assert not fits(json_grammar(None), "[1]")
     assert not fits(json_grammar(None), '"a"')
-    assert fits(json_grammar({"type": "array", "items": {"type": "integer"}}), "[1,2]")
+    assert fits(json_grammar({"type": "array", "items": {"type": "integer"}}), "[1, 2]")
 
 
 @pytest.mark.case("R31")
@@ -231,8 +231,8 @@ def test_what_the_engine_refuses_with_a_vocabulary_is_any_object_and_named():
     large = {"type": "object", "properties": {f"p{i}": {"type": "integer"} for i in range(200)}}
     matcher = tight.matcher(call_grammar(HERMES, [TIME, ToolSpec("large", "", large)], False))
     assert [str(downgrade) for downgrade in matcher.downgrades] == ["large: schema at / is not masked"]
-    assert matcher.fork().read(BYTES.encode(call("large", '{"z":[]}')))
-    assert not matcher.read(BYTES.encode(call("get_time", '{"z":[]}')))
+    assert matcher.fork().read(BYTES.encode(call("large", '{"z": []}')))
+    assert not matcher.read(BYTES.encode(call("get_time", '{"z": []}')))
 
 
 @pytest.mark.case("R35")
@@ -259,7 +259,7 @@ def test_sixty_large_tools_are_one_grammar(masks):
     tools = [ToolSpec(f"tool_{i}", "", {"type": "object", "properties": properties}) for i in range(60)]
     grammar = call_grammar(HERMES, tools)
     assert not masks.matcher(grammar).downgrades
-    assert fits(grammar, call("tool_59", '{"property_3":"x","property_19":"y"}'), masks)
+    assert fits(grammar, call("tool_59", '{"property_3": "x", "property_19": "y"}'), masks)
 
 
 def test_compiled_grammars_are_kept_and_bounded():

@@ -25,7 +25,7 @@ from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.schema import raw_argument
 from toolwise.notation.arguments import Signature, guarded_json, write_key
 from toolwise.notation.grammar.engine import refusal
-from toolwise.notation.grammar.grammar import Downgrade, Grammar, Parts, quoted
+from toolwise.notation.grammar.grammar import COMPACT, Downgrade, Grammar, Parts, quoted
 from toolwise.notation.grammar.keywords import ANYTHING, Schema
 from toolwise.notation.grammar.schema import masked
 from toolwise.notation.markers import NAME, Notation, core_of, escapable, escape, guard, pairs
@@ -116,7 +116,7 @@ class _Tool:
             self._lost(f"/properties/{name}", "schema")
             schema, definitions = ANYTHING, {}
         whole = {**_guarded(schema), "$defs": {key: _guarded(part) for key, part in definitions.items()}}
-        return self._parts.schema(self._tool.name, whole, (), instead=_guarded(ANYTHING))
+        return self._parts.schema(self._tool.name, whole, (), instead=_guarded(ANYTHING), options=COMPACT)
 
     def _lost(self, pointer: str, keyword: str) -> None:
         self._parts.downgrades.append(Downgrade(self._tool.name, pointer, keyword))
