@@ -65,8 +65,9 @@ class LocalChat:
     """A ChatModel over a language model and its dialect.
 
     `template` is the Jinja text that came with the model; `masks` are made over its tokenizer, and without them nothing
-    can be forced. `open_session` starts a session of a request's ids for whoever's it is: one of a pool (`models.pool`), or
-    the model's own; what it has read before counts as cached. Raises BadInput for a request that asks for what cannot be done.
+    can be forced. `open_session` starts a session of a request's ids for whoever's it is: one of a pool
+    (`models.pool`), or the model's own; what it has read before counts as cached. Raises BadInput for a request that
+    asks for what cannot be done.
     """
 
     def __init__(
