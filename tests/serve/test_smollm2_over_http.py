@@ -37,7 +37,7 @@ def test_an_answer_is_the_same_whole_and_streamed(client: Client) -> None:
     whole = client.turn(["Say hello."], how(client, tools=()))
     streamed = client.turn(["Say hello."], how(client, tools=(), stream=True))
     assert whole.text == streamed.text != ""
-    assert (whole.stop, whole.tokens) == (streamed.stop, streamed.tokens)
+    assert (whole.stop, whole.tokens[1]) == (streamed.stop, streamed.tokens[1])  # Anthropic counts what is cached apart
     assert 0 < whole.tokens[1] <= 12
 
 
