@@ -152,7 +152,7 @@ def test_an_inbound_token_is_seen_by_no_tool_and_stands_in_no_record(
         import os
 
         seen.append(repr((arguments, dict(os.environ))))
-        frames = [value for value in gc.get_objects() if isinstance(value, dict) and "toolwise.principal" in value]
+        frames = [value for value in gc.get_objects() if type(value) is dict and "toolwise.principal" in value]
         seen.append(repr(frames))  # what the request is by now
         return "looked"
 
