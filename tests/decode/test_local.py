@@ -35,7 +35,7 @@ ADD = ToolSpec("add", "Adds.", {
     "additionalProperties": False,
 })  # fmt: skip
 NOW = ToolSpec("now", "The time.", {"type": "object", "properties": {}, "additionalProperties": False})
-CALL = '<tool_call>\n{"name": "add", "arguments": {"a":1,"b":2}}\n</tool_call>'
+CALL = '<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": 2}}\n</tool_call>'
 
 
 class Plain:
@@ -88,7 +88,7 @@ def test_a_call_is_met_however_the_model_spells_its_beginning(masked, pieces):
 
 
 def test_what_a_model_would_write_of_itself_is_held_to_names_and_schemas():
-    wrong = '<tool_call>\n{"name": "subtract", "arguments": {"c":"x"}}\n</tool_call>'
+    wrong = '<tool_call>\n{"name": "subtract", "arguments": {"c": "x"}}\n</tool_call>'
     (call,) = replied(chat(follow(("?\n", wrong)))).calls
     assert call.name in ("add", "now")
     assert call.complete
@@ -102,11 +102,11 @@ def test_without_masks_the_call_is_what_the_model_wrote():
 
 
 def test_where_tools_are_asked_to_be_strict_the_others_are_free():
-    script = follow(("?\n", '<tool_call>\n{"name": "add", "arguments": {"c":"x"}}\n</tool_call>'))
+    script = follow(("?\n", '<tool_call>\n{"name": "add", "arguments": {"c": "x"}}\n</tool_call>'))
     loose = ToolSpec("now", "", NOW.parameters, strict=True)
     (call,) = replied(chat(script, strict="asked"), tools=(ADD, loose)).calls
-    assert call.arguments == '{"c":"x"}'
-    assert replied(chat(script, strict="asked")).calls[0].arguments == '{"c":"x"}'
+    assert call.arguments == '{"c": "x"}'
+    assert replied(chat(script, strict="asked")).calls[0].arguments == '{"c": "x"}'
     strict = ToolSpec("add", "", ADD.parameters, strict=True)
     assert set(json.loads(replied(chat(script, strict="asked"), tools=(strict, NOW)).calls[0].arguments)) == {"a", "b"}
 
@@ -165,7 +165,7 @@ def test_text_ends_before_a_stop_string_wherever_it_comes(text, stop):
 
 
 def test_a_call_of_bare_json_begins_the_turn_or_is_text():
-    call = '{"name": "add", "parameters": {"a":1,"b":2}}'
+    call = '{"name": "add", "parameters": {"a": 1, "b": 2}}'
     assert len(replied(chat(follow(("?\n", call)), layout=LLAMA3)).calls) == 1
     assert replied(chat(follow(("?\n", f"As in {call}")), layout=LLAMA3)).text == f"As in {call}"
 
@@ -223,7 +223,7 @@ def test_where_calls_are_bare_json_an_answer_that_has_a_schema_is_not_taken_for_
     schema = {"type": "object", "properties": {"n": {"enum": [7]}}, "required": ["n"], "additionalProperties": False}
     said = [
         replied(chat(follow(("?\n", written)), layout=LLAMA3), output=OutputSchema(schema))
-        for written in ('{"m": 8}', '{"name": "add", "parameters": {"a":1,"b":2}}')
+        for written in ('{"m": 8}', '{"name": "add", "parameters": {"a": 1, "b": 2}}')
     ]
     assert json.loads(said[0].text) == {"n": 7}
     assert [call.name for call in said[1].calls] == ["add"]
