@@ -297,3 +297,18 @@ def test_many_streams_at_once_are_neither_mixed_nor_lost() -> None:
         assert {number: set(text.split()) for number, text in told.items()} == {n: {f"mine{n}"} for n in range(32)}
         assert {len(text.split()) for text in told.values()} == {200}
         assert taken(at) == 0
+
+
+def test_more_messages_tools_or_text_to_stop_at_than_anybody_sends_are_refused_by_name() -> None:
+    hi = {"role": "user", "content": "say hi"}
+    tools = [{"type": "function", "function": {"name": f"t{n}"}} for n in range(LIMITS.chat_tools + 1)]
+    with serving() as at:
+        for field, many in (
+            ("messages", [hi] * (LIMITS.chat_messages + 1)),
+            ("tools", tools),
+            ("stop", ["a" * (LIMITS.stop_chars + 1)]),
+        ):
+            answer = at.post("/v1/chat/completions", {"model": "scripted", "messages": [hi], field: many})
+            assert (answer.status_code, answer.json()["error"]["param"]) == (400, field)
+        most = {"messages": [hi] * LIMITS.chat_messages, "tools": tools[1:], "stop": "a" * LIMITS.stop_chars}
+        assert at.post("/v1/chat/completions", {"model": "scripted", **most}).status_code == 200

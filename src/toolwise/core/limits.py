@@ -71,6 +71,8 @@ class Limits:
     waiting_replies: int = 64  # that wait for a place; whoever comes later is told to come back
     waiting_seconds: float = 30.0  # for a place; a client would rather try another machine by then
     reply_seconds: float = 600.0  # for one reply, waiting not counted; what official clients wait at most
+    chat_messages: int = 10_000  # of one conversation; each is named and looked for, and no model reads so many
+    chat_tools: int = 1_024  # of one request; a catalogue shows eight of so many
     pieces_ahead: int = 64  # of a reply that its reader has not taken yet; then the model waits for the reader
     ping_seconds: float = 10.0  # without a piece, after which a stream says that it lives; proxies give up after 30
     stalled_seconds: float = 30.0  # that a reader takes nothing, after which it counts as gone
@@ -163,6 +165,7 @@ class Limits:
 
     # Conversations over HTTP
     stop_strings: int = 4  # of one request; what the chat APIs take, and each is looked for in every piece of text
+    stop_chars: int = 1_000  # of one of them; what is held back while it may still come is compared at every piece
     temperature: float = 2.0  # what the chat APIs take; beyond it, text is noise
     upstream_tokens: int = 4_096  # of an answer where an API must be told and nobody said; a long one, and tools fit
     run_tokens: int = 500_000  # that an agent's turns read and write for one question; sixteen long prompts

@@ -108,7 +108,7 @@ class ApiServer:
         self.who(request, COUNTED.name)
         body = await body_of(request, self._body)
         body = {"max_tokens": 1} | body if isinstance(body, dict) else body  # which the API asks for elsewhere
-        asked = await run_in_threadpool(COUNTED.wire.read_request, body)
+        asked, _ = await run_in_threadpool(COUNTED.read, body, request)
         tokens = getattr(self.model(asked.model), "prompt_tokens", None)
         if tokens is None:
             raise NotFound("The tokens of this model cannot be counted here.")

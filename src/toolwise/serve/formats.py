@@ -13,6 +13,7 @@ from starlette.requests import Request
 
 from toolwise.core.chat import ChatRequest
 from toolwise.core.errors import BadInput
+from toolwise.core.limits import LIMITS, Limits
 from toolwise.notation.wire import anthropic, gemini, openai_chat, openai_responses, sse
 from toolwise.notation.wire.base import Event, WireFormat
 
@@ -84,7 +85,18 @@ class Api:
 
     def read(self, body: Any, request: Request) -> tuple[ChatRequest, Framing]:
         """Raises BadInput."""
-        return self.told_by_path(self.wire.read_request(body), request)
+        return self.told_by_path(_bounded(self.wire.read_request(body)), request)
+
+
+def _bounded(asked: ChatRequest, limits: Limits = LIMITS) -> ChatRequest:
+    """The request, where its parts are no more than anybody would send."""
+    if len(asked.messages) > limits.chat_messages:
+        raise BadInput(f"Send at most {limits.chat_messages} messages.", "messages")
+    if len(asked.tools) > limits.chat_tools:
+        raise BadInput(f"Send at most {limits.chat_tools} tools.", "tools")
+    if any(len(stop) > limits.stop_chars for stop in asked.stop):
+        raise BadInput(f"Send stop strings of at most {limits.stop_chars} characters.", "stop")
+    return asked
 
 
 def _plain(asked: ChatRequest, request: Request) -> tuple[ChatRequest, Framing]:
