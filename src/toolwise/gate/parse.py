@@ -24,7 +24,7 @@ from toolwise.core.limits import Limits
 from toolwise.core.schema import Validator
 from toolwise.core.types import Call, Tool, WrittenCall
 from toolwise.notation import inline
-from toolwise.notation.wire.fields import cut_off
+from toolwise.notation.wire.turn import cut_off
 
 Arguments = Mapping[str, Any]
 

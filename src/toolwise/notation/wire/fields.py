@@ -1,8 +1,5 @@
 """A request's or a reply's body, read field by field; whatever does not fit is named by its place in the JSON.
 
-Shared by all wire formats, with what they have in common: the text of arguments, results paired with their calls,
-failures told in a result's text.
-
 Covered: a field of the wrong type is never coerced, and one that is not known is refused. Not covered: how long a
 body may be, and whether its text is JSON (`core.jsonio`); whether a tool's schema can be used (`core.schema`).
 """
@@ -10,21 +7,17 @@ body may be, and whether its text is JSON (`core.jsonio`); whether a tool's sche
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from toolwise.core import jsonio
-from toolwise.core.chat import ChatCall, Message, Role, StopReason, ToolChoice, ToolSpec
-from toolwise.core.errors import LEAVES, BadInput, ModelUnavailable, ToolFailed, ToolwiseError
+from toolwise.core.chat import ToolChoice, ToolSpec
+from toolwise.core.errors import BadInput
 from toolwise.core.jsonio import printable, quote
 from toolwise.core.limits import LIMITS, Limits
 
 # The registry's own rule, and `:` and `/`, which other runtimes put between a server and its tool.
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/-]*")
-_ERROR = re.compile(rf"Error \(({'|'.join(leaf.code for leaf in LEAVES)})\): ")
-_JSON_MARK = re.compile(r'["\\\[\]{}]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,192 +173,6 @@ def check_choice(choice: ToolChoice, tools: Sequence[ToolSpec], place: Field) ->
         if name not in known:
             raise place.refused(f"names {quote(name)}, which is none of the tools; name one of them")
     return choice
-
-
-def sendable(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """A history as APIs take it: results in the order of their calls, and what began like a call as text.
-
-    Such a text is no call that a result could answer: what was said of it becomes a user's message after the turn's
-    other results. Raises BadInput as `paired` does.
-    """
-    sent: list[Message] = []
-    unread: set[str] = set()
-    told: list[Message] = []
-    for message in paired(messages):
-        if message.role is Role.TOOL and message.call_id in unread:
-            told.append(Message(Role.USER, error_text(message)))
-            continue
-        if message.role is not Role.TOOL:
-            sent.extend(told)
-            text, named = shown_as_text(message.calls)
-            unread, told = {call.id for call in message.calls if not call.name}, []
-            message = replace(message, text=message.text + text, calls=named) if unread else message
-        sent.append(message)
-    return (*sent, *told)
-
-
-def paired(messages: Sequence[Message], places: Sequence[str] | None = None) -> tuple[Message, ...]:
-    """The messages, with the results of a turn in the order of its calls.
-
-    Raises BadInput, with the place of the message, where an id is empty or stands twice in a turn, where a result
-    answers no call of the turn before it or one that is answered already, and where a call has no result although the
-    conversation goes on. Ids are those of a turn: some clients count from zero in every one.
-    """
-    where = places or [f"messages[{number}]" for number in range(len(messages))]
-    ordered: list[Message] = []
-    open_calls: dict[str, int] = {}  # id -> where its result belongs, in `ordered`
-    answered: set[str] = set()
-    asked = ""  # where the turn with these calls stands
-
-    def check_answered() -> None:
-        for id_ in open_calls:
-            if id_ not in answered:
-                raise BadInput(f"{asked}: the call {quote(id_)} has no result; send one before what follows.", asked)
-
-    for message, place in zip(messages, where, strict=True):
-        if message.role is Role.TOOL:
-            told = f"{place}: the result answers {quote(message.call_id)}, "
-            if message.call_id not in open_calls:
-                raise BadInput(f"{told}which is no call of the turn before it; send the id of one that is.", place)
-            if message.call_id in answered:
-                raise BadInput(f"{told}which has a result already; send one result for each call.", place)
-            answered.add(message.call_id)
-            ordered[open_calls[message.call_id]] = message
-            continue
-        check_answered()
-        ordered.append(message)
-        open_calls, answered, asked = {}, set(), place
-        for call in message.calls:
-            if not call.id or call.id in open_calls:
-                raise BadInput(f"{place}: the call id {quote(call.id)} is empty or stands there twice.", place)
-            open_calls[call.id] = len(ordered)
-            ordered.append(message)  # its result takes this place
-    check_answered()
-    return tuple(ordered)
-
-
-def arguments_text(value: Any) -> str:
-    """The text of a call's arguments, as it was sent. Nothing at all, blanks and null are an object without any.
-
-    Some servers send the object itself. Raises ResultInvalid for what is no JSON.
-    """
-    if isinstance(value, str):
-        return "{}" if value.strip() in ("", "null") else value
-    return "{}" if value is None else jsonio.compact(value)
-
-
-class Nesting:
-    """How far a JSON text has got, piece by piece: `open` until every bracket and string is closed."""
-
-    def __init__(self) -> None:
-        self._level = 0
-        self._in_string = False
-        self._escaped = False
-        self._begun = False
-
-    def push(self, text: str) -> Nesting:
-        at = 1 if self._escaped and text else 0
-        self._escaped = self._escaped and not text
-        while mark := _JSON_MARK.search(text, at):
-            at = mark.end()
-            if self._in_string:
-                self._in_string = mark[0] != '"'
-                if mark[0] == "\\":
-                    self._escaped = at == len(text)
-                    at += 1
-            elif mark[0] == '"':
-                self._in_string = True
-            elif mark[0] != "\\":
-                self._level += 1 if mark[0] in "[{" else -1
-                self._begun = True
-        return self
-
-    @property
-    def open(self) -> bool:
-        return self._in_string or self._level > 0
-
-    @property
-    def closed(self) -> bool:
-        """Whether an object or a list began and ended."""
-        return self._begun and not self.open
-
-
-def cut_off(arguments: str) -> bool:
-    """Whether JSON text ended before it was closed. Other mistakes are the gate's to find."""
-    return Nesting().push(arguments).open
-
-
-def error_text(message: Message) -> str:
-    """The text of a result, which says a failure where an API has no flag for it."""
-    if not message.is_error or _ERROR.match(message.text):
-        return message.text
-    return f"Error ({ToolFailed.code}): {message.text}"
-
-
-def says_error(text: str) -> bool:
-    """Whether a result's text says a failure, as `error_text` and the gate write it.
-
-    A tool's own text can begin so too. That is safe: the flag only repeats what the model reads there anyway, and
-    nothing that was refused or failed can pass for done by it.
-    """
-    return _ERROR.match(text) is not None
-
-
-def minted_id(prefix: str) -> str:
-    """A new id: `prefix` and 24 hex digits."""
-    return f"{prefix}{secrets.token_hex(12)}"
-
-
-def shown_as_text(calls: Iterable[ChatCall]) -> tuple[str, tuple[ChatCall, ...]]:
-    """What began like a call and is none, as text, and the calls that are some."""
-    named: list[ChatCall] = []
-    texts: list[str] = []
-    for call in calls:
-        if call.name:
-            named.append(call)
-        else:
-            texts.append(call.arguments)
-    return "".join(texts), tuple(named)
-
-
-def any_broken(calls: Iterable[ChatCall]) -> bool:
-    """Whether one of the calls was never closed; what has no name was none."""
-    return any(call.name and not call.complete for call in calls)
-
-
-def told_stop(stop: StopReason, called: bool, broken: bool) -> StopReason:
-    """How a turn ended, for an API that says so of the whole turn.
-
-    One in which a call was never closed counts as cut off, lest a client runs it; one without calls waits for none.
-    """
-    if broken and stop is not StopReason.REFUSED:
-        return StopReason.LENGTH
-    return StopReason.END if stop is StopReason.CALLS and not called else stop
-
-
-def event_json(data: str, limits: Limits = LIMITS) -> Mapping[str, Any]:
-    """The object in an event of a server. Raises ModelUnavailable where there is none."""
-    try:
-        value = jsonio.loads(data, replace(limits, string_bytes=limits.event_bytes))
-    except ToolwiseError as error:
-        raise ModelUnavailable(f"The server sent an event that is no JSON: {error}.") from None
-    if not isinstance(value, Mapping):
-        raise ModelUnavailable("The server sent an event that is no JSON object.")
-    return value
-
-
-def said(status: int, message: Any, limits: Limits = LIMITS) -> ToolwiseError:
-    """What a server's error is here: the request's fault (BadInput), or the server's (ModelUnavailable).
-
-    `message` is what the server said of it; where it is about a key, that is not repeated.
-    """
-    if status in (401, 403):
-        return ModelUnavailable(f"The server refuses the key ({status}): check it and what it may be used for.")
-    words = jsonio.one_line(message) if isinstance(message, str) else ""
-    told = f": {printable(words, limits.error_line_chars).rstrip('.')}" if words else ""
-    if status in (400, 404, 413, 422):
-        return BadInput(f"The server refuses the request ({status}){told}.")
-    return ModelUnavailable(f"The server does not answer ({status}){told}.")
 
 
 def only(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from toolwise.core.errors import BadInput, ToolwiseError
 from toolwise.notation.wire.base import Json, status_of
-from toolwise.notation.wire.fields import said
+from toolwise.notation.wire.server import said
 
 # Statuses that this API has of its own.
 _STATUS = {"timeout": 504, "overloaded": 529}

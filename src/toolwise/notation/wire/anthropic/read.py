@@ -12,7 +12,8 @@ from typing import Any
 from toolwise.core.chat import ChatCall, ChatRequest, Message, OutputSchema, Role, ToolChoice, ToolSpec
 from toolwise.core.jsonio import quote
 from toolwise.notation.wire.calls import text_of
-from toolwise.notation.wire.fields import Field, check_choice, check_tools, paired
+from toolwise.notation.wire.fields import Field, check_choice, check_tools
+from toolwise.notation.wire.history import paired
 
 _READ = frozenset(
     {

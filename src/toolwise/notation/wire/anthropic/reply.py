@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolwise.core.chat import ChatCall, ChatReply, ChatRequest, StopReason, TokenUsage
-from toolwise.core.errors import ModelUnavailable
 from toolwise.notation.wire.base import Ident, Json
 from toolwise.notation.wire.calls import object_of, shown
-from toolwise.notation.wire.fields import any_broken, arguments_text, cut_off, minted_id, told_stop
+from toolwise.notation.wire.server import promised_otherwise
+from toolwise.notation.wire.turn import any_broken, arguments_text, cut_off, own_id, told_stop
 
 _STOPS = {
     StopReason.END: "end_turn",
@@ -18,6 +18,7 @@ _STOPS = {
     StopReason.LENGTH: "max_tokens",
     StopReason.REFUSED: "refusal",
 }
+API = "the Messages API"
 _ENDED = ("end_turn", "tool_use")
 
 
@@ -65,7 +66,7 @@ def read_reply(body: Any) -> ChatReply:
     """Raises ModelUnavailable for what is no message. Blocks that are no text and no call of ours are passed over."""
     blocks = body.get("content") if isinstance(body, dict) else None
     if not isinstance(body, dict) or not isinstance(blocks, list):
-        raise promised_otherwise()
+        raise promised_otherwise(API)
     texts: list[str] = []
     calls: list[ChatCall] = []
     for block in blocks:
@@ -80,10 +81,8 @@ def read_reply(body: Any) -> ChatReply:
 
 def read_call(block: Json, taken: Sequence[str]) -> ChatCall:
     """A call as it stands in a block, with an id of its own where the server gave none, or one that it gave before."""
-    id, name = block.get("id"), block.get("name")
-    if not isinstance(id, str) or not id or id in taken:
-        id = minted_id("toolu_")
-    arguments = arguments_text(block.get("input"))
+    name, arguments = block.get("name"), arguments_text(block.get("input"))
+    id = own_id(block.get("id"), taken, "toolu_")
     return ChatCall(id, name if isinstance(name, str) else "", arguments, complete=not cut_off(arguments))
 
 
@@ -115,7 +114,3 @@ def read_usage(usage: Any, before: TokenUsage | None = None) -> TokenUsage:
     cached = before.cached if cached is None else cached
     prompt = before.prompt if fresh is None else fresh + cached + (made or 0)
     return TokenUsage(prompt, before.completion if completion is None else completion, cached)
-
-
-def promised_otherwise() -> ModelUnavailable:
-    return ModelUnavailable("the model's server answers with something else than a message of the Messages API")

@@ -10,16 +10,10 @@ from toolwise.core import jsonio
 from toolwise.core.chat import CallDelta, ChatCall, ChatDelta, ChatRequest, ReplyEnded, TextDelta, TokenUsage
 from toolwise.core.errors import ToolwiseError
 from toolwise.notation.wire.anthropic.errors import read_error, write_error
-from toolwise.notation.wire.anthropic.reply import (
-    ending,
-    opening,
-    promised_otherwise,
-    read_stop,
-    read_usage,
-    write_usage,
-)
+from toolwise.notation.wire.anthropic.reply import API, ending, opening, read_stop, read_usage, write_usage
 from toolwise.notation.wire.base import Event, Ident, Json
-from toolwise.notation.wire.fields import arguments_text, cut_off, event_json, minted_id, told_stop
+from toolwise.notation.wire.server import event_json, promised_otherwise
+from toolwise.notation.wire.turn import arguments_text, cut_off, own_id, told_stop
 
 
 class Writer:
@@ -168,14 +162,12 @@ class Reader:
     def _block_started(self, said: Mapping[str, Any]) -> list[ChatDelta]:
         block = said.get("content_block")
         if not isinstance(block, dict):
-            raise promised_otherwise()
+            raise promised_otherwise(API)
         if block.get("type") == "text":
             return _text(block.get("text"))
         if block.get("type") != "tool_use":
             return []
-        id, name = block.get("id"), block.get("name")
-        if not isinstance(id, str) or not id or id in self._ids:
-            id = minted_id("toolu_")
+        id, name = own_id(block.get("id"), self._ids, "toolu_"), block.get("name")
         self._ids.append(id)
         begun = _Block(len(self._blocks), block.get("input"))
         self._blocks[_index(said)] = begun
@@ -184,7 +176,7 @@ class Reader:
     def _block_grew(self, said: Mapping[str, Any]) -> list[ChatDelta]:
         delta = said.get("delta")
         if not isinstance(delta, dict):
-            raise promised_otherwise()
+            raise promised_otherwise(API)
         if delta.get("type") == "text_delta":
             return _text(delta.get("text"))
         if delta.get("type") != "input_json_delta":
@@ -209,7 +201,7 @@ class Reader:
 def _index(said: Mapping[str, Any]) -> int:
     index = said.get("index")
     if not isinstance(index, int):
-        raise promised_otherwise()
+        raise promised_otherwise(API)
     return index
 
 

@@ -13,7 +13,8 @@ from toolwise.core.chat import ChatRequest, Message, Role, ToolSpec
 from toolwise.core.limits import LIMITS
 from toolwise.notation.wire.base import Json
 from toolwise.notation.wire.calls import object_of, only_objects
-from toolwise.notation.wire.fields import error_text, only, sendable
+from toolwise.notation.wire.fields import only
+from toolwise.notation.wire.history import error_text, sendable
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from toolwise.core.errors import ToolwiseError
 from toolwise.notation.wire.base import Json, status_of
-from toolwise.notation.wire.fields import said
+from toolwise.notation.wire.server import said
 
 _WORDS = {
     400: "INVALID_ARGUMENT",

@@ -14,10 +14,11 @@ from typing import Any
 from toolwise.core.chat import ChatCall, ChatRequest, Message, OutputSchema, Role, ToolChoice, ToolSpec
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.notation.wire.calls import text_of
-from toolwise.notation.wire.fields import Field, check_choice, check_tools, paired
+from toolwise.notation.wire.fields import Field, check_choice, check_tools
 from toolwise.notation.wire.gemini.names import camel
 from toolwise.notation.wire.gemini.results import read_result
 from toolwise.notation.wire.gemini.schema import json_schema
+from toolwise.notation.wire.history import paired
 
 _READ = frozenset({"contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "model"})
 _LEFT = frozenset({"safetySettings", "labels", "serviceTier", "store"})

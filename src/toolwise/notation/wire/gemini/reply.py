@@ -6,10 +6,10 @@ from collections.abc import Collection
 from typing import Any
 
 from toolwise.core.chat import ChatCall, ChatReply, ChatRequest, StopReason, TokenUsage
-from toolwise.core.errors import ModelUnavailable
 from toolwise.notation.wire.base import Ident, Json
 from toolwise.notation.wire.calls import object_of, shown
-from toolwise.notation.wire.fields import any_broken, arguments_text, cut_off, minted_id, told_stop
+from toolwise.notation.wire.server import promised_otherwise
+from toolwise.notation.wire.turn import any_broken, arguments_text, cut_off, minted_id, own_id, told_stop
 
 _REASONS = {StopReason.LENGTH: "MAX_TOKENS", StopReason.REFUSED: "SAFETY"}
 _REFUSALS = frozenset(
@@ -73,7 +73,7 @@ def read_reply(body: Any) -> ChatReply:
         else:
             calls.append(part)
     if not reading.heard:
-        raise promised_otherwise()
+        raise promised_otherwise("the Gemini API")
     return ChatReply("".join(texts), tuple(calls), reading.stop(), reading.usage)
 
 
@@ -90,7 +90,7 @@ class Reading:
     def read(self, body: Any) -> list[str | ChatCall]:
         """What a response says, in its order; thoughts are passed over."""
         if not isinstance(body, dict):
-            raise promised_otherwise()
+            raise promised_otherwise("the Gemini API")
         feedback, candidates = body.get("promptFeedback"), body.get("candidates")
         if isinstance(feedback, dict) and feedback.get("blockReason"):
             self.heard = self._blocked = True
@@ -124,10 +124,8 @@ class Reading:
             return []
         call, text = part.get("functionCall"), part.get("text")
         if isinstance(call, dict):
-            id, name = call.get("id"), call.get("name")
-            if not isinstance(id, str) or not id or id in [known.id for known in self.calls]:
-                id = minted_id("call_")
-            arguments = arguments_text(call.get("args"))
+            id = own_id(call.get("id"), [known.id for known in self.calls], "call_")
+            name, arguments = call.get("name"), arguments_text(call.get("args"))
             made = ChatCall(id, name if isinstance(name, str) else "", arguments, not cut_off(arguments))
             return [self._called(made)]
         return [text] if isinstance(text, str) and text else []
@@ -148,7 +146,3 @@ def _usage(told: Any, before: TokenUsage) -> TokenUsage:
 
     written = count("candidatesTokenCount") + count("thoughtsTokenCount")
     return TokenUsage(count("promptTokenCount"), written, count("cachedContentTokenCount"))
-
-
-def promised_otherwise() -> ModelUnavailable:
-    return ModelUnavailable("The server answers with something else than a response of the Gemini API.")

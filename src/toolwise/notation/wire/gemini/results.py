@@ -12,7 +12,8 @@ from toolwise.core.chat import ChatCall, Message, Role
 from toolwise.core.errors import ResultInvalid
 from toolwise.core.jsonio import quote
 from toolwise.notation.wire.base import Json
-from toolwise.notation.wire.fields import Field, error_text
+from toolwise.notation.wire.fields import Field
+from toolwise.notation.wire.history import error_text
 
 _READ = frozenset({"id", "name", "response", "willContinue"})
 _LEFT = frozenset({"scheduling"})

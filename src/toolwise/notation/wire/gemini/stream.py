@@ -8,9 +8,10 @@ from toolwise.core import jsonio
 from toolwise.core.chat import CallDelta, ChatDelta, ChatRequest, ReplyEnded, TextDelta, gathered
 from toolwise.core.errors import ToolwiseError
 from toolwise.notation.wire.base import Event, Ident, Json
-from toolwise.notation.wire.fields import any_broken, event_json
 from toolwise.notation.wire.gemini.errors import read_error, write_error
 from toolwise.notation.wire.gemini.reply import Reading, finish_reason, response, write_calls
+from toolwise.notation.wire.server import event_json
+from toolwise.notation.wire.turn import any_broken
 
 
 class Writer:

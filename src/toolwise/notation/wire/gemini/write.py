@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from toolwise.core.chat import ChatCall, ChatRequest, Message, Role, ToolSpec
 from toolwise.notation.wire.base import Json
 from toolwise.notation.wire.calls import object_of, only_objects
-from toolwise.notation.wire.fields import only, sendable
+from toolwise.notation.wire.fields import only
 from toolwise.notation.wire.gemini.results import write_result
+from toolwise.notation.wire.history import sendable
 
 
 def write_request(request: ChatRequest) -> Json:

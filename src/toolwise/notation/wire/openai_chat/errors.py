@@ -7,7 +7,7 @@ from typing import Any
 
 from toolwise.core.errors import BadInput, ToolwiseError
 from toolwise.notation.wire.base import Json, status_of
-from toolwise.notation.wire.fields import said
+from toolwise.notation.wire.server import said
 
 _TYPES = {
     400: "invalid_request_error",

@@ -14,7 +14,7 @@ from typing import Any
 
 from toolwise.core import jsonio
 from toolwise.core.chat import CallDelta
-from toolwise.notation.wire.fields import Nesting, minted_id
+from toolwise.notation.wire.turn import Nesting, minted_id
 
 
 @dataclass(slots=True)

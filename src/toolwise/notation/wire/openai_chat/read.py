@@ -12,15 +12,9 @@ from typing import Any, Literal, cast
 from toolwise.core.chat import ChatCall, ChatRequest, Message, OutputSchema, Role, ToolChoice, ToolSpec
 from toolwise.core.jsonio import quote
 from toolwise.core.limits import LIMITS, Limits
-from toolwise.notation.wire.fields import (
-    Field,
-    arguments_text,
-    check_choice,
-    check_tools,
-    cut_off,
-    paired,
-    says_error,
-)
+from toolwise.notation.wire.fields import Field, check_choice, check_tools
+from toolwise.notation.wire.history import paired, says_error
+from toolwise.notation.wire.turn import arguments_text, cut_off
 
 READ = frozenset(
     {"messages", "model", "tools", "tool_choice", "parallel_tool_calls", "response_format", "max_tokens"}

@@ -14,10 +14,11 @@ from typing import Any, Literal
 from toolwise.core.chat import ChatDelta, ChatReply, ReplyEnded, StopReason, TextDelta, TokenUsage, gathered
 from toolwise.core.errors import BadInput, ModelUnavailable
 from toolwise.notation.wire.base import Event
-from toolwise.notation.wire.fields import Field, event_json
+from toolwise.notation.wire.fields import Field
 from toolwise.notation.wire.openai_chat.errors import read_error
 from toolwise.notation.wire.openai_chat.pieces import CallPieces
 from toolwise.notation.wire.openai_chat.reply import DONE
+from toolwise.notation.wire.server import event_json
 
 _WHOLE = frozenset({"stop", "tool_calls", "function_call"})
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from toolwise.core.chat import ChatReply, ChatRequest, StopReason, TokenUsage
 from toolwise.notation.wire.base import Ident, Json
-from toolwise.notation.wire.fields import any_broken, shown_as_text, told_stop
 from toolwise.notation.wire.openai_chat.write import write_call
+from toolwise.notation.wire.turn import any_broken, shown_as_text, told_stop
 
 DONE = "[DONE]"
 FINISH = {

@@ -6,9 +6,9 @@ from toolwise.core import jsonio
 from toolwise.core.chat import CallDelta, ChatDelta, ChatRequest, ReplyEnded, TextDelta
 from toolwise.core.errors import ToolwiseError
 from toolwise.notation.wire.base import Event, Ident, Json
-from toolwise.notation.wire.fields import told_stop
 from toolwise.notation.wire.openai_chat.errors import error_object
 from toolwise.notation.wire.openai_chat.reply import DONE, FINISH, head, write_usage
+from toolwise.notation.wire.turn import told_stop
 
 
 class Writer:

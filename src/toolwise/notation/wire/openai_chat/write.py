@@ -12,7 +12,9 @@ from typing import Any
 from toolwise.core.chat import ChatCall, ChatRequest, Message, OutputSchema, Role, ToolChoice
 from toolwise.notation.wire.base import Json
 from toolwise.notation.wire.calls import only_objects
-from toolwise.notation.wire.fields import arguments_text, error_text, only, sendable
+from toolwise.notation.wire.fields import only
+from toolwise.notation.wire.history import error_text, sendable
+from toolwise.notation.wire.turn import arguments_text
 
 
 def write_request(request: ChatRequest) -> Json:

@@ -11,16 +11,10 @@ from typing import Any
 
 from toolwise.core.chat import ChatCall, ChatRequest, Message, OutputSchema, Role, ToolChoice, ToolSpec
 from toolwise.core.limits import LIMITS, Limits
-from toolwise.notation.wire.fields import (
-    Field,
-    arguments_text,
-    check_choice,
-    check_tools,
-    cut_off,
-    paired,
-    says_error,
-)
+from toolwise.notation.wire.fields import Field, check_choice, check_tools
+from toolwise.notation.wire.history import paired, says_error
 from toolwise.notation.wire.openai_chat.read import read_content, read_mode, read_schema
+from toolwise.notation.wire.turn import arguments_text, cut_off
 
 READ = frozenset(
     {"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "text", "max_output_tokens"}

@@ -12,10 +12,11 @@ from typing import Any
 
 from toolwise.core.chat import ChatDelta, ChatReply, ReplyEnded, StopReason, TextDelta, TokenUsage, gathered
 from toolwise.notation.wire.base import Event
-from toolwise.notation.wire.fields import Field, event_json
+from toolwise.notation.wire.fields import Field
 from toolwise.notation.wire.openai_chat.pieces import CallPieces
 from toolwise.notation.wire.openai_chat.read_reply import broken_off, promised, read_usage
 from toolwise.notation.wire.openai_chat.reply import DONE
+from toolwise.notation.wire.server import event_json
 
 _LAST = {"response.completed": "completed", "response.incomplete": "incomplete", "response.failed": "failed"}
 

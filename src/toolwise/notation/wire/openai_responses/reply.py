@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from toolwise.core.chat import ChatCall, ChatReply, ChatRequest, StopReason, TokenUsage
 from toolwise.notation.wire.base import Ident, Json
-from toolwise.notation.wire.fields import any_broken, shown_as_text, told_stop
 from toolwise.notation.wire.openai_responses.write import write_choice, write_format, write_tool
+from toolwise.notation.wire.turn import any_broken, shown_as_text, told_stop
 
 _INCOMPLETE = {StopReason.LENGTH: "max_output_tokens", StopReason.REFUSED: "content_filter"}
 

@@ -9,9 +9,9 @@ from toolwise.core import jsonio
 from toolwise.core.chat import CallDelta, ChatCall, ChatDelta, ChatRequest, ReplyEnded, StopReason, TextDelta
 from toolwise.core.errors import ToolwiseError
 from toolwise.notation.wire.base import Event, Ident, Json, status_of
-from toolwise.notation.wire.fields import Nesting, told_stop
 from toolwise.notation.wire.openai_chat.errors import error_object
 from toolwise.notation.wire.openai_responses.reply import call_item, message_item, response, text_part
+from toolwise.notation.wire.turn import Nesting, told_stop
 
 _CODES = {400: "invalid_prompt", 429: "rate_limit_exceeded"}  # the API knows no others for what happens here
 

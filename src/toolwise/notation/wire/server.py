@@ -1,0 +1,42 @@
+"""What other servers answer: an event that is JSON, and what their errors are here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from toolwise.core import jsonio
+from toolwise.core.errors import BadInput, ModelUnavailable, ToolwiseError
+from toolwise.core.jsonio import printable
+from toolwise.core.limits import LIMITS, Limits
+
+
+def event_json(data: str, limits: Limits = LIMITS) -> Mapping[str, Any]:
+    """The object in an event of a server. Raises ModelUnavailable where there is none."""
+    try:
+        value = jsonio.loads(data, replace(limits, string_bytes=limits.event_bytes))
+    except ToolwiseError as error:
+        raise ModelUnavailable(f"The server sent an event that is no JSON: {error}.") from None
+    if not isinstance(value, Mapping):
+        raise ModelUnavailable("The server sent an event that is no JSON object.")
+    return value
+
+
+def promised_otherwise(api: str) -> ModelUnavailable:
+    """What to raise for an answer that is none of this API."""
+    return ModelUnavailable(f"The server answers with something else than {api} promises.")
+
+
+def said(status: int, message: Any, limits: Limits = LIMITS) -> ToolwiseError:
+    """What a server's error is here: the request's fault (BadInput), or the server's (ModelUnavailable).
+
+    `message` is what the server said of it; where it is about a key, that is not repeated.
+    """
+    if status in (401, 403):
+        return ModelUnavailable(f"The server refuses the key ({status}): check it and what it may be used for.")
+    words = jsonio.one_line(message) if isinstance(message, str) else ""
+    told = f": {printable(words, limits.error_line_chars).rstrip('.')}" if words else ""
+    if status in (400, 404, 413, 422):
+        return BadInput(f"The server refuses the request ({status}){told}.")
+    return ModelUnavailable(f"The server does not answer ({status}){told}.")
