@@ -26,6 +26,7 @@ from toolwise.core.chat import (
     StopReason,
     TextDelta,
     TokenUsage,
+    ToolSpec,
     gathered,
 )
 from toolwise.core.clock import FakeClock, SystemClock
@@ -61,6 +62,18 @@ def test_a_turn_comes_as_the_server_tells_it(api: RecordingApi, format: str) -> 
     api.answers[POST[format]] = asked = door(format, REPLY)
     assert gathered(model(api, format).reply(HELLO)) == REPLY
     assert (asked.asked[0].model, asked.asked[0].stream) == ("large", True)
+
+
+@pytest.mark.case("R15")
+@pytest.mark.parametrize("format", ["openai", "anthropic"])
+def test_a_tool_with_a_point_in_its_name_has_another_one_at_the_server_alone(api: RecordingApi, format: str) -> None:
+    reply = ChatReply("", (ChatCall("c_1", "calendar_update", "{}"),), StopReason.CALLS, TokenUsage(3, 4))
+    api.answers[POST[format]] = asked = door(format, reply)
+    tool = ToolSpec("calendar.update", "", {"type": "object", "properties": {}})
+    assert [call.name for call in gathered(model(api, format).reply(replace(HELLO, tools=(tool,)))).calls] == [
+        tool.name
+    ]
+    assert [sent.name for sent in asked.asked[0].tools] == ["calendar_update"]
 
 
 @pytest.mark.parametrize("format", ["openai", "anthropic"])

@@ -35,6 +35,7 @@ from toolwise.core.jsonio import quote
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.notation.wire import anthropic, openai_chat
 from toolwise.notation.wire.base import WireFormat
+from toolwise.notation.wire.names import wire_names
 from toolwise.notation.wire.sse import Decoder
 from toolwise.tools.confined.exchange import Left, Reply, Request, exchange
 from toolwise.tools.confined.fetch import checked_headers
@@ -85,14 +86,15 @@ class Upstream:
 
     def reply(self, request: ChatRequest) -> Iterator[ChatDelta]:
         """Raises ModelTimeout and ModelUnavailable, and BadInput for a request that the server refuses."""
-        asked = replace(request, model=self.name, stream=True, stream_usage=True)
+        names = wire_names(request)
+        asked = names.sent(replace(request, model=self.name, stream=True, stream_usage=True))
         bounds = replace(self.limits, json_depth=self.limits.chat_depth)
         try:
             body = jsonio.compact(self.spoken.wire.write_request(asked), bounds).encode()
         except ResultInvalid as error:
             raise BadInput(f"The request cannot be sent: {error}.") from None
         with self._failures(), ExitStack() as stack, closing(self._pieces(stack, body)) as read:
-            yield from read
+            yield from map(names.meant, read)
 
     def models(self) -> list[str]:
         """What the server says it has; nothing where it does not say. Raises as `reply` does."""
