@@ -19,13 +19,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from toolwise.core.errors import ModelUnavailable
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import CallContext, Result, WrittenCall
-from toolwise.decode.stream import TextStream
+from toolwise.decode.sample import draw, finite
+from toolwise.decode.stream import TextStream, agreed
 from toolwise.decode.strict import StrictCalls
 from toolwise.gate.gate import Gate
-from toolwise.models.base import Floats, LanguageModel, Session, marker_id
+from toolwise.models.base import LanguageModel, Session, marker_id
 from toolwise.models.masks import Masks, Matcher
 from toolwise.notation.pieces import call_segments
 from toolwise.notation.segments import Segment, encode
@@ -183,12 +183,10 @@ class _Answer:
 
     def choose(self, *, may_call: bool) -> int:
         """The next token, by the start rule first. Raises ModelUnavailable where the model gives no numbers."""
-        logits = self._session.logits()
-        if not np.isfinite(logits.max()):
-            raise ModelUnavailable("The model gives no finite numbers; load it in float32, or mend its weights.")
+        logits = finite(self._session.logits())
         if self._watcher.in_call:
             held = logits if self._held is None else self._held.masked(logits)
-            return _draw(held, self._settings.temperature, self._random)
+            return draw(held, self._settings.temperature, self._random)
         self._may_call = may_call
         logits = logits.copy()
         logits[self._inside] = -np.inf
@@ -198,7 +196,7 @@ class _Answer:
             logits[self._marker] = -np.inf
         elif np.count_nonzero(logits > logits[self._marker]) < self._settings.start_top_k:
             return self._marker
-        return _draw(logits, self._settings.temperature, self._random)
+        return draw(logits, self._settings.temperature, self._random)
 
     def write(self, token: int) -> list[str | Met | Halt]:
         """Append a sampled token, and in a strict call whatever can only follow it; what they complete."""
@@ -230,9 +228,9 @@ class _Answer:
         lead = Segment(self._text[offset : met.began])  # text of the token in which the marker began
         call = call_segments(met.body, result.text, self._notation)
         canonical, _ = encode([lead, *call], self._tokenizer)
-        agreed = _agreed(self._session.ids[keep:], canonical)
-        self._session.rewind(keep + agreed)
-        self._session.feed(canonical[agreed:])
+        same = agreed(self._session.ids[keep:], canonical)
+        self._session.rewind(keep + same)
+        self._session.feed(canonical[same:])
         self._start()
         return "".join(piece.text for piece in call)  # `write_call` would refuse a body that the gate refused
 
@@ -249,17 +247,3 @@ class _Answer:
         self._text = ""
         self._characters = 0
         self._tokens: list[tuple[int, int]] = []  # for each token: its first character, and how many ids stand before
-
-
-def _agreed(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many ids in front are the same."""
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-
-
-def _draw(logits: Floats, temperature: float, random: np.random.Generator) -> int:
-    if temperature <= 0:
-        return int(logits.argmax())
-    wide = logits.astype(np.float64)
-    with np.errstate(over="ignore"):  # at a tiny temperature all but the likeliest token are infinitely far behind
-        weights = np.exp((wide - wide.max()) / temperature)
-    return int(random.choice(len(weights), p=weights / weights.sum()))
