@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from importlib.metadata import version
 from typing import Any
 
-from toolwise import __version__
 from toolwise.serve import bodies
 from toolwise.serve.bodies import COUNT, NULL, NUMBER, OBJECT, TEXT, Schema, either, listed, loose, one_of
 from toolwise.serve.formats import APIS, COUNT_PATH, COUNTED, Api
@@ -39,7 +39,7 @@ def description(models: Sequence[str], *, keys: bool, tools: bool) -> Json:
     some itself."""
     made: Json = {
         "openapi": "3.1.0",
-        "info": {"title": "Toolwise", "version": __version__, "description": "Chat APIs over one model, with tools."},
+        "info": {"title": "Toolwise", "version": version("toolwise"), "description": "Chat APIs over one model, with tools."},
         "paths": _looks(models)
         | dict(_counts(models))
         | {p: item for api in APIS for p, item in _asks(api, models, tools)},
