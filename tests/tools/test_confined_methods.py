@@ -81,6 +81,6 @@ def test_whoever_asks_knows_whether_the_request_may_have_arrived() -> None:
     with pytest.raises(ToolFailed, match="cannot be reached"):
         safe_fetch("http://a.example/", method="POST", network=unreachable, leaving=lambda: left.append("early"))
     assert left == []
-    with site(index=b"nonsense") as there, pytest.raises(ToolFailed, match="plain HTTP|broke off"):
+    with site(index=b"nonsense") as there, pytest.raises(ToolFailed, match=r"plain HTTP|broke off"):
         there.fetch(method="POST", body=b"x", leaving=lambda: left.append("post"))
     assert set(left) == {"post"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from importlib.metadata import version
+from importlib import metadata
 from typing import Any
 
 from toolwise.serve import bodies
@@ -39,7 +39,11 @@ def description(models: Sequence[str], *, keys: bool, tools: bool) -> Json:
     some itself."""
     made: Json = {
         "openapi": "3.1.0",
-        "info": {"title": "Toolwise", "version": version("toolwise"), "description": "Chat APIs over one model, with tools."},
+        "info": {
+            "title": "Toolwise",
+            "version": metadata.version("toolwise"),
+            "description": "Chat APIs over one model, with tools.",
+        },
         "paths": _looks(models)
         | dict(_counts(models))
         | {p: item for api in APIS for p, item in _asks(api, models, tools)},

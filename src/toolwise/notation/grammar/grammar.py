@@ -14,8 +14,8 @@ from typing import Any
 from toolwise.core import jsonio
 
 #: One space behind each comma and colon, as chat templates and most of what models have read write JSON: without it,
-#: every sixth call of SmolLM2 has empty strings. No others: weak models write spaces up to the token limit otherwise. Without
-#: `\uXXXX`, no string can hold a NUL or half a character, which strict reading refuses.
+#: every sixth call of SmolLM2 has empty strings. No others: weak models write spaces up to the token limit otherwise.
+#: Without `\uXXXX`, no string can hold a NUL or half a character, which strict reading refuses.
 OPTIONS: Mapping[str, Any] = {
     "whitespace_flexible": False,
     "item_separator": ", ",
