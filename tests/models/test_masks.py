@@ -275,3 +275,15 @@ def test_a_call_needs_a_tool_and_a_name_that_can_be_written():
     for name in ("", 'a"b', "a\nb", "a\\b", "<tool_call>"):
         with pytest.raises(BadInput):
             call_grammar(HERMES, [ToolSpec(name, "", {"type": "object"})])
+
+
+@pytest.mark.case("R32")
+def test_sixty_large_tools_are_masked_and_a_pattern_that_cannot_be_is_recorded_and_never_open(masks):
+    fields = {f"field_{number}": {"type": "string", "description": "x" * 100} for number in range(12)}
+    odd = {"type": "string", "pattern": "(?=a)b"}
+    tools = [ToolSpec(f"tool_{number}", "", {"type": "object", "properties": fields}) for number in range(59)]
+    tools.append(ToolSpec("odd", "", {"type": "object", "properties": {"x": odd}, "additionalProperties": False}))
+    matcher = masks.matcher(call_grammar(HERMES, tools))
+    assert [(lost.tool, lost.keyword) for lost in matcher.downgrades] == [("odd", "pattern")]
+    assert not matcher.fork().read(BYTES.encode('<tool_call>\n{"name": "rob'))
+    assert matcher.read(BYTES.encode('<tool_call>\n{"name": "odd", "arguments": {"x": "'))

@@ -45,6 +45,8 @@ def test_annotations_and_unknown_words_go_without_a_trace():
         ({"type": "string", "pattern": r"(a)\1"}, "pattern"),
         ({"oneOf": [{"type": "integer", "minimum": 1}, {"type": "integer", "multipleOf": 2}]}, "oneOf"),
         ({"type": "number", "minimum": 0, "maximum": 1e17, "multipleOf": 1e-12}, "multipleOf"),
+        ({"type": "integer", "multipleOf": 10_000_019}, "multipleOf"),  # minutes of the engine, under everybody's lock
+        ({"type": "integer", "multipleOf": 2**64}, "multipleOf"),
     ],
 )
 def test_what_cannot_be_masked_is_left_out_at_its_place_and_named(x, keyword):
@@ -192,3 +194,9 @@ def test_numbers_have_bounds_and_keep_their_own():
     assert bounds == {"type": "integer", "minimum": 3, "maximum": 10**18 - 1}
     assert "maximum" not in kept(of({"type": "integer", "minimum": 10**30}))["properties"]["x"]
     assert "minimum" not in kept(of({"type": "number", "enum": [1, 2]}))["properties"]["x"]
+
+
+def test_steps_that_are_joined_stay_few_however_many_there_are():
+    steps = [{"multipleOf": step} for step in (5, 0.25, 600, 23)]
+    found = lost({"type": "object", "properties": {"x": {"type": "integer", "allOf": steps}}})
+    assert found == [("/properties/x/allOf/3", "multipleOf")]

@@ -189,6 +189,7 @@ class Limits:
     grammar_fuel: int = 1_000_000  # of the engine for one grammar; some 20 ms
     grammar_tries: int = 256  # places of one schema tried one by one where the whole is refused; a millisecond each
     joined_patterns: int = 8  # that one value must fit all together; the engine takes seconds for twenty
+    masked_steps: int = 60_000  # hundredths that a step divides, or it is not masked; a million takes minutes
     grammars: int = 64  # compiled ones that are kept; a server meets few sets of tools, each takes a few MB
     mask_fuel: int = 200_000  # of the engine for one mask; some 15 ms
     mask_items: int = 20_000  # ways that one place of a grammar may go on; an optional property is two

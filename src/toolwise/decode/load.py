@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from toolwise.core.errors import BadInput
 from toolwise.decode.local import ChatSettings, LocalChat
-from toolwise.models.hf import HFModel
 from toolwise.models.load import is_taught, load_model
 from toolwise.models.masks import Masks
 from toolwise.notation.chat.base import Dialect
 from toolwise.notation.chat.detect import DIALECTS, detect, named
 from toolwise.notation.chat.inline import InlineDialect
+
+if TYPE_CHECKING:  # `models.load` says what to install where torch is missing
+    from toolwise.models.hf import HFModel
 
 #: How readily a model that was taught here calls: a small one seldom gives the marker the most probability.
 _TAUGHT_TOP_K = 3

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 from toolwise.core import jsonio
@@ -185,6 +186,8 @@ class _Reader:
                     _also(found, "anyOf", self._branches(value, here, alone))
                 case "pattern" | "format" if self._joined >= self._limits.joined_patterns:
                     self._lost(pointer, word)
+                case "multipleOf" if not _countable(value, self._limits):
+                    self._lost(pointer, word)
                 case "format":
                     self._format(node, value, found, pointer)
                 case "uniqueItems" if value is True:
@@ -333,6 +336,15 @@ class _Reader:
         if self._tries > self._limits.grammar_tries:
             raise _TooManyPlaces
         return not self._refusal({"$defs": self._definitions, **found} if self._definitions else found)
+
+
+def _countable(step: Any, limits: Limits) -> bool:
+    """Whether the engine can count in such steps: for each it has as many states, and however many are joined, all of
+    them divide this one number."""
+    hundredths = (
+        Fraction(str(step)) * 100 if isinstance(step, int | float) and 0 < step <= limits.masked_steps else None
+    )
+    return hundredths is not None and (limits.masked_steps / hundredths).denominator == 1 == hundredths.denominator
 
 
 def _also(found: Schema, word: str, branches: list[Any]) -> None:
