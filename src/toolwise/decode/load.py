@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from toolwise.core.errors import BadInput
 from toolwise.decode.local import ChatSettings, LocalChat
@@ -11,9 +11,7 @@ from toolwise.models.masks import Masks
 from toolwise.notation.chat.base import Dialect
 from toolwise.notation.chat.detect import DIALECTS, detect, named
 from toolwise.notation.chat.inline import InlineDialect
-
-if TYPE_CHECKING:  # `models.load` says what to install where torch is missing
-    from toolwise.models.hf import HFModel
+from toolwise.notation.segments import Tokenizer
 
 #: How readily a model that was taught here calls: a small one seldom gives the marker the most probability.
 _TAUGHT_TOP_K = 3
@@ -37,7 +35,7 @@ def load_chat(
     model = load_model(name, threads=threads, device=device, dtype=dtype)
     template: str | None = getattr(model.tokenizer, "chat_template", None)
     pool = model.pool()
-    spoken = spoken or _told(model, name, template)
+    spoken = spoken or _told(name, template, model.tokenizer)
     return LocalChat(
         model,
         spoken,
@@ -48,10 +46,10 @@ def load_chat(
     )
 
 
-def _told(model: HFModel, name: str, template: str | None) -> Dialect:
+def _told(name: str, template: str | None, tokenizer: Tokenizer) -> Dialect:
     if is_taught(name):
-        return InlineDialect(model.tokenizer.notation)
-    found = detect(template, model.tokenizer.control_ids)
+        return InlineDialect(tokenizer.notation)
+    found = detect(template, tokenizer.control_ids)
     if found is None:
         names = ", ".join(known.name for known in DIALECTS)
         raise BadInput(f"How {name!r} writes calls cannot be told from its chat template; name its dialect: {names}.")
