@@ -25,7 +25,8 @@ def draw(logits: Floats, temperature: float, random: np.random.Generator, top_p:
     weights /= weights.sum()
     if top_p < 1:
         order = np.argsort(-weights, kind="stable")
-        before = np.cumsum(weights[order]) - weights[order]
-        weights[order[before >= max(top_p, 0.0)][1 if top_p <= 0 else 0 :]] = 0.0
+        kept = np.cumsum(weights[order]) - weights[order] < top_p
+        kept[0] = True
+        weights[order[~kept]] = 0.0
         weights /= weights.sum()
     return int(random.choice(len(weights), p=weights))
