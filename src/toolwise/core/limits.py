@@ -199,8 +199,9 @@ class Limits:
     generated_tokens: int = 128  # of one answer, unless the caller says how many; ten seconds on a CPU
 
     # Chat templates, which are programs that came with a model
-    template_chars: int = 256 * 1024  # of its text; the longest public ones have 20 KB
-    template_work: int = 256 * 1024**2  # characters that one rendering makes on its way; ten copies of a long prompt
+    template_chars: int = 64 * 1024  # of its text; the longest public ones have 20 KB, and Jinja takes 3 KB for each character
+    template_work: int = 128 * 1024**2  # characters that one rendering makes on its way; thirty copies of a long prompt
+    template_value: int = 16 * 1024**2  # characters of one value once it is written out; a conversation has half of it
     template_seconds: float = 5.0  # of one rendering; a long conversation takes a few hundredths
     prompt_chars: int = 4 * 1024**2  # of a rendered conversation; a million tokens, more than models read
 

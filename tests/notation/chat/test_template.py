@@ -175,6 +175,60 @@ def test_a_template_that_does_not_end_or_is_none_is_refused_soon(template):
         render(template, {"x": "x"}, limits=limits)
 
 
+GROWING = "{% set ns = namespace(a=['x'], b=['x']) %}{% for i in range(40) %}{% set ns.a = ns.a AND ns.a %}{% endfor %}"
+MANY = "{% set l = range(10000) | list * 20 %}"
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        GROWING.replace("AND", "+") + "{{ ns.a }}",
+        GROWING.replace("ns.a AND ns.a", "[ns.a, ns.a]") + "{{ ns.a }}",
+        GROWING.replace("ns.a AND ns.a", "{'a': ns.a, 'b': ns.a}") + "{{ ns.a | tojson }}",
+        GROWING.replace("ns.a AND ns.a", "(ns.a, ns.a)") + "{{ {ns.a: 1} }}",
+        GROWING.replace("ns.a AND ns.a", "dict(a=ns.a, b=ns.a)") + "{{ ns.a == ns.b }}",
+        GROWING.replace("ns.a AND ns.a", "dict(a=ns.a, b=ns.a).values()") + "{{ ns.a }}",
+        "{% macro m() %}{{ m(varargs, varargs) }}{% endmacro %}{{ m(1) }}",
+        "{% macro m() %}{{ kwargs }}{% endmacro %}{{ m(a=1) }}",
+        "{{ ['x' * 10000] * 10000 }}",
+        "{{ [nothing] * 10000 | map('default', ['x' * 10000]) | list }}",
+        "{{ '%(a)1000000000d' % {'a': 1} }}",
+        "{{ '%(a)1000000000d' | format(a=1) }}",
+        "{{ ['%(a)1000000000d'] | map('format', a=1) | list }}",
+        "{{ ('x' * 1000000) | list | length }}",
+        MANY + "{{ l | select('in', l[:9000]) | list | length }}",
+        MANY + "{{ l | map('string') | list | length }}",
+        "{% set ns = namespace(l=[], t='x' * 99999) %}"
+        "{% for i in range(99) %}{% set ns.l = ns.l + [ns.t[1:]] %}{% endfor %}",
+        "{{ ('F' * 500000) | int(base=16) // 3 }}",
+        "{{ strftime_now('%1000000000Y') }}",
+        "{{ x | _literal }}",
+        "{{ [x] | map('_literal') | join }}",
+        "{% set t %}{% for i in range(9999) %}{{ i * 2305843009213693951 }} {% endfor %}{% endset %}"
+        "{{ dict(t.split() | map('int') | map('list')) }}",
+    ],
+)
+def test_a_template_makes_no_value_that_is_small_to_hold_and_endless_to_write_compare_or_hash(template):
+    limits = Limits(template_seconds=0.5, template_work=2**22, template_value=2**20, prompt_chars=2**20)
+    with pytest.raises(BadInput):
+        render(template, {"x": "x"}, limits=limits)
+
+
+def test_pieces_of_a_text_of_many_spans_are_cut_out_in_one_pass():
+    text = traced([literal("a"), "b"] * 20_000)
+    pieces = text.split("b")
+    assert len(pieces) == 20_001
+    assert all(piece.spans == ((0, 1),) for piece in pieces[:-1])
+
+
+def test_what_real_templates_build_is_still_built():
+    assert rendered("{{ dict(x, b=2).b }}{{ ([1] + [2])[1:] }}{{ '%5.2f%%|%-3s|' % (1, 'a') }}", x={"a": 1}) == (
+        "2[2] 1.00%|a  |"
+    )
+    assert rendered("{{ x | selectattr('a', 'equalto', 1) | map(attribute='a') | list }}", x=[{"a": 1}]) == "[1]"
+    assert rendered("{{ dict(x.items() | list + [('b', 2)]) | tojson }}", x={"a": 1}) == '{"a": 1, "b": 2}'
+
+
 def test_what_a_template_says_when_it_refuses_is_passed_on():
     with pytest.raises(BadInput, match=r"No tools today"):
         rendered("{{ raise_exception('No tools today.') }}")

@@ -6,10 +6,11 @@ operators of its sandbox, and `concat`, with which an environment joins pieces.
     a text in the template             ->  `"..." | _literal`: a filter that asks for the context is never folded
     `a ~ b`                            ->  `[a, b] | _concat`
     `{% for x in y %}`                 ->  `{% for x in y | _counted %}`
-    `x | filter`                       ->  `x | _spent | filter`
+    `x | filter`                       ->  `x | _spent | filter | _made`
+    `[a, b]`, `{a: b}`, `x[1:]`        ->  `[a, b] | _made`, `{a: b} | _made`, `x[1:] | _spent`
 
-Missing on purpose: filters and methods whose cost their arguments set (`center`, `batch`, `str.format`), loops
-that call themselves, loaders. A template that needs one is refused by name.
+Missing on purpose: filters and methods whose cost their arguments set (`center`, `batch`, `str.format`), or chance
+(`unique`), loops that call themselves, `varargs` and `kwargs`, loaders. A template that needs one is refused by name.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any
 
 from toolwise.core.errors import BadInput
-from toolwise.notation.chat.traced import Traced, Written, data, literal, spend, traced
+from toolwise.core.jsonio import quote
+from toolwise.notation.chat.traced import PIECE, Traced, Written, data, literal, spend, traced, weight_of, written
 
 try:
     from jinja2 import nodes, pass_context
@@ -37,15 +39,19 @@ except ImportError as missing:
     raise BadInput("Chat templates need Jinja: pip install 'toolwise[chat]'.") from missing
 
 
-_STEP = 64  # characters of work that an iteration or a call counts as
+_REFERENCE = 16  # characters of work that a place in a list counts as
+_LARGE = 2**64  # numbers from here on are computed with nowhere, since division takes the square of their digits
 _RANGE = 10_000
 _INDENT = 16
-_WIDTH = re.compile(r"%[^%a-zA-Z]*(?:\d{3}|\*)")
+# What may stand behind `%`: no names and no stars, and widths of two digits.
+_CONVERSION = re.compile(r"%(?:%|[-+ #0]{0,5}[0-9]{0,2}(?:\.[0-9]{0,2})?[sdifFeEgGxXoc])")
+_WIDEST = 100
 _FILTERS = (
     *("abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "int", "items", "last", "length"),
     *("list", "lower", "map", "max", "min", "reject", "rejectattr", "reverse", "select", "selectattr", "sort"),
-    *("string", "trim", "unique", "upper"),
+    *("string", "trim", "upper"),
 )
+_EACH = frozenset({"list", "sort"})  # make a list of whatever they are given, texts and generators too
 _TEXT_METHODS = frozenset(
     {
         *("capitalize", "count", "endswith", "find", "index", "isalnum", "isalpha", "isdigit", "islower", "isnumeric"),
@@ -96,8 +102,25 @@ class _Traces(NodeTransformer):
             operand.expr = self._unless_const(operand.expr)
         return node
 
-    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Getitem:
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Expr:
         node.node, node.arg = self.visit(node.node), self._unless_const(node.arg)
+        return _filter(node, "_spent") if isinstance(node.arg, nodes.Slice) else node
+
+    def visit_List(self, node: nodes.List) -> nodes.Filter:
+        self.generic_visit(node)
+        return _filter(node, "_made")
+
+    def visit_Dict(self, node: nodes.Dict) -> nodes.Filter:
+        self.generic_visit(node)
+        return _filter(node, "_made")
+
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Expr:
+        self.generic_visit(node)
+        return _filter(node, "_made") if node.ctx == "load" else node
+
+    def visit_Name(self, node: nodes.Name) -> nodes.Name:
+        if node.name in ("varargs", "kwargs"):
+            raise BadInput(f"The chat template takes {node.name}, which has no bound; use another template.")
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Filter:
@@ -105,10 +128,13 @@ class _Traces(NodeTransformer):
         return _filter(nodes.List(node.nodes, lineno=node.lineno), "_concat")
 
     def visit_Filter(self, node: nodes.Filter) -> nodes.Filter:
+        if node.name not in _NAMES:
+            raise BadInput(f"The chat template needs the filter {quote(node.name)}, which there is not here.")
         self.generic_visit(node)
-        if node.node is not None:
-            node.node = _filter(node.node, "_spent")
-        return node
+        if node.node is None:
+            return node
+        node.node = _filter(node.node, "_counted" if node.name in _EACH else "_spent")
+        return _filter(node, "_made")
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         if node.recursive:
@@ -137,30 +163,18 @@ class _Generation(Extension):
 
 class _Environment(ImmutableSandboxedEnvironment):
     concat = staticmethod(lambda pieces: traced(pieces))
-    intercepted_binops = frozenset({"+", "*", "%", "**"})
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
 
     def __init__(self) -> None:
         super().__init__(
-            trim_blocks=True, lstrip_blocks=True, optimized=False, extensions=[LoopControlExtension, _Generation]
+            trim_blocks=True,
+            lstrip_blocks=True,
+            optimized=False,
+            finalize=_paid,
+            extensions=[LoopControlExtension, _Generation],
         )
-        self.filters = {name: FILTERS[name] for name in _FILTERS} | {
-            "_literal": _literal,
-            "_concat": _concat,
-            "_counted": _counted,
-            "_spent": _spent,
-            "format": _format,
-            "indent": _indent,
-            "join": _join,
-            "replace": _replace,
-            "safe": _as_it_is,
-            "tojson": _tojson,
-        }
-        self.globals = {
-            "dict": lambda *args, **values: dict(*args, **values),
-            "namespace": _namespace,
-            "raise_exception": _raise,
-            "range": _range,
-        }
+        self.filters = {name: FILTERS[name] for name in _FILTERS} | _OUR_FILTERS | _INSERTED
+        self.globals = {"dict": _dict, "namespace": _namespace, "raise_exception": _raise, "range": _range}
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if isinstance(obj, str):
@@ -177,26 +191,38 @@ class _Environment(ImmutableSandboxedEnvironment):
         return super().getitem(obj, argument)
 
     def call(self, context: Context, function: Any, *args: Any, **values: Any) -> Any:
-        spend(_STEP)
+        spend(PIECE)
         return super().call(context, function, *args, **values)
 
+    def call_filter(self, name: str, value: Any, *args: Any, **more: Any) -> Any:
+        """Of one that is named by a text, as in `map("upper")`."""
+        if name not in _NAMES:
+            raise SecurityError(f"there is no filter {quote(name)} in a chat template")
+        spend(PIECE + _size(value))
+        return _weighed(super().call_filter(name, value, *args, **more))
+
+    def call_test(self, name: str, value: Any, *args: Any, **more: Any) -> Any:
+        spend(PIECE)
+        return super().call_test(name, value, *args, **more)
+
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        sizes = [len(value) for value in (left, right) if isinstance(value, Sized)]
-        if operator == "+":
-            spend(sum(sizes))
-        elif operator == "*" and sizes:
-            times = next((value for value in (left, right) if isinstance(value, int)), 1)
-            spend(sizes[0] * max(0, times))
-        elif operator == "%" and isinstance(left, str):
+        if operator == "%" and isinstance(left, str):
             return _formatted(left, right)
-        elif sizes or not all(isinstance(value, int | float) and abs(value) < 2**64 for value in (left, right)):
-            raise SecurityError(f"{operator} on a text or on large numbers is not allowed in a chat template")
-        elif operator == "**" and abs(right) > 64:
-            raise SecurityError("powers above 64 are not allowed in a chat template")
-        return super().call_binop(context, operator, left, right)
+        if isinstance(left, int | float) and isinstance(right, int | float):
+            if not (abs(left) < _LARGE and abs(right) < _LARGE) or (operator == "**" and abs(right) > 64):
+                raise SecurityError(f"{operator} on large numbers is not allowed in a chat template")
+        elif operator == "*":
+            times = next((value for value in (left, right) if isinstance(value, int)), 1)
+            spend(max(_size(left), _size(right)) * max(0, times))
+        elif operator == "+":
+            spend(_size(left) + _size(right))
+        elif isinstance(left, Sized) or isinstance(right, Sized):
+            raise SecurityError(f"{operator} on a text or a list is not allowed in a chat template")
+        return _weighed(super().call_binop(context, operator, left, right))
 
     def _of_text(self, text: str, attribute: str) -> Any:
         if attribute in _TEXT_METHODS:
+            spend(len(text))
             return getattr(data(text), attribute)
         if hasattr(text, attribute):
             return self.undefined(f"the method {attribute} is not allowed in a chat template", exc=SecurityError)
@@ -211,49 +237,70 @@ def _literal(context: Context, text: str) -> Traced:
 
 @pass_context
 def _concat(context: Context, values: list[Any]) -> Traced:
-    return traced(map(str, values))
+    return traced(map(written, values))
 
 
 @pass_context
 def _counted(context: Context, values: Iterable[Any]) -> Iterator[Any]:
     for value in values:
-        spend(_STEP)
+        spend(PIECE)
         yield value
 
 
 @pass_context
 def _spent(context: Context, value: Any) -> Any:
-    spend(len(value) if isinstance(value, Sized) else _STEP)
+    spend(_size(value) or PIECE)
     return value
+
+
+@pass_context
+def _made(context: Context, value: Any) -> Any:
+    return _weighed(value)
+
+
+def _weighed(value: Any) -> Any:
+    weight_of(value)
+    return value
+
+
+def _paid(value: Any) -> Any:
+    """What is about to be written."""
+    return written(value)
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, str):
+        return len(value)
+    return len(value) * _REFERENCE if isinstance(value, Sized) else 0
 
 
 @pass_context
 def _join(context: Context, values: Iterable[Any], d: str = "", attribute: str | int | None = None) -> Traced:
     if attribute is not None:
         values = (context.environment.getitem(value, attribute) for value in values)
-    return data(str(d)).join(map(str, values))
+    return data(written(d)).join(map(written, values))
 
 
 @pass_context
 def _replace(context: Context, text: Any, old: str, new: str, count: int | None = None) -> Traced:
-    return data(str(text)).replace(str(old), str(new), -1 if count is None else count)
+    return data(written(text)).replace(written(old), written(new), -1 if count is None else count)
 
 
 @pass_context
 def _as_it_is(context: Context, text: Any) -> Any:
-    return data(str(text))
+    return data(written(text))
 
 
 @pass_context
-def _format(context: Context, text: Any, *values: Any, **named: Any) -> str:
-    return _formatted(str(text), named or values)
+def _format(context: Context, text: Any, *values: Any) -> str:
+    return _formatted(written(text), values)
 
 
 def _formatted(text: str, values: Any) -> str:
-    if _WIDTH.search(text):
-        raise SecurityError("a width of more than two digits is not allowed in a chat template")
+    if "%" in _CONVERSION.sub("", text):
+        raise SecurityError("names, stars and widths of three digits are not allowed after % in a chat template")
+    spend(len(text) + text.count("%") * _WIDEST + weight_of(values)[0])
     formatted: str = str.__str__(text) % values
-    spend(len(formatted))
     return formatted
 
 
@@ -284,9 +331,11 @@ def _tojson(
         return value.text
     if (indent or 0) > _INDENT or any(len(separator) > _INDENT for separator in separators or ()):
         raise SecurityError(f"tojson: indent by at most {_INDENT}")
-    written = json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
-    spend(len(written))
-    return written
+    weight, depth = weight_of(value)
+    spend(weight * (1 + (indent or 0) * depth))
+    text = json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+    spend(len(text))
+    return text
 
 
 def _raise(message: Any) -> None:
@@ -301,8 +350,40 @@ def _range(*args: int) -> range:
     return numbers
 
 
+class _Names(Namespace):
+    """A namespace that is written as one word, whatever it holds."""
+
+    def __repr__(self) -> str:
+        return "namespace"
+
+
 def _namespace(*args: Any, **values: Any) -> Namespace:
-    names = dict(*args, **values)
-    if any(str(name).startswith("_") for name in names):
+    names = _dict(*args, **values)
+    if any(name.startswith("_") for name in names):
         raise SecurityError("names with an underscore in front are not allowed in a chat template")
-    return Namespace(names)
+    return _Names(names)
+
+
+def _dict(pairs: Any = (), **values: Any) -> dict[str, Any]:
+    """The dict of texts: numbers can be chosen so that all of them collide."""
+    made: dict[str, Any] = {}
+    for key, value in (*(pairs.items() if isinstance(pairs, dict) else pairs), *values.items()):
+        spend(PIECE)
+        if not isinstance(key, str):
+            raise SecurityError("keys that are no texts are not allowed in a dict of a chat template")
+        made[key] = value
+    weight_of(made)
+    return made
+
+
+_OUR_FILTERS = {
+    "format": _format,
+    "indent": _indent,
+    "join": _join,
+    "replace": _replace,
+    "safe": _as_it_is,
+    "tojson": _tojson,
+}
+_INSERTED = {"_literal": _literal, "_concat": _concat, "_counted": _counted, "_spent": _spent, "_made": _made}
+#: What a template may name.
+_NAMES = frozenset({*_FILTERS, *_OUR_FILTERS})

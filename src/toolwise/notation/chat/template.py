@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from toolwise.core.clock import Clock, SystemClock
@@ -27,6 +27,9 @@ from toolwise.notation.chat.sandbox import Compiled
 from toolwise.notation.chat.traced import BUDGET, Budget, Traced, literal, traced
 from toolwise.notation.segments import Ids, Tokenizer
 
+_FORMAT_CHARS = 200
+_WIDE = re.compile(r"%[^%a-zA-Z]*\d")  # some systems pad to so many characters
+
 
 def render(template: str, variables: Mapping[str, Any], clock: Clock | None = None, limits: Limits = LIMITS) -> Traced:
     """The text of a conversation. `variables` are what transformers passes: `messages`, `tools` and so on, as plain
@@ -36,11 +39,11 @@ def render(template: str, variables: Mapping[str, Any], clock: Clock | None = No
     """
     compiled = _compiled(template, limits.template_chars)
     clock = clock or SystemClock()
-    budget = Budget(limits.template_work, limits.template_seconds, clock)
+    budget = Budget(limits.template_work, limits.template_seconds, clock, limits.template_value)
     token = BUDGET.set(budget)
     try:
         pieces, size = list[str](), 0
-        for piece in compiled.pieces({**variables, "strftime_now": clock.now().strftime}):
+        for piece in compiled.pieces({**variables, "strftime_now": partial(_strftime, clock)}):
             pieces.append(piece)
             size += len(piece)
             if size > limits.prompt_chars:
@@ -76,6 +79,12 @@ def to_ids(text: Traced, tokenizer: Tokenizer) -> Ids:
 def special(tokenizer: Tokenizer) -> dict[str, Traced]:
     """What a template may call by name: `bos_token` and its like, which are the tokenizer's own words."""
     return {name: literal(text) for name, text in tokenizer.special_names.items()}
+
+
+def _strftime(clock: Clock, format: str) -> str:
+    if len(format) > _FORMAT_CHARS or _WIDE.search(format):
+        raise BadInput("The chat template asks for the time in a way that is too long; use another template.")
+    return clock.now().strftime(format)
 
 
 def _controls(text: Traced, control_ids: Mapping[str, int]) -> Iterator[tuple[int, int, int]]:

@@ -9,7 +9,8 @@ time of one rendering. It stands in a context variable, since operators have no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from contextvars import ContextVar
 from typing import Any, SupportsIndex
 
@@ -19,18 +20,52 @@ from toolwise.core.errors import BadInput
 Spans = tuple[tuple[int, int], ...]
 
 
-class Budget:
-    """What one rendering may still make. `spend` raises BadInput when it is used up."""
+PIECE = 64  # characters of work that an iteration, a call or a small text counts as
+_ITEM = 8  # characters that a value weighs beside its text: the place that refers to it
+_DEEPEST = 128  # of a value; conversations are half as deep
+_FLAT = 16  # parts of a list of texts and numbers that is rather weighed anew than remembered
+_REMEMBERED = 256  # characters of work that it costs to remember a value, which then lives until the rendering's end
 
-    def __init__(self, characters: int, seconds: float, clock: Clock) -> None:
+
+class Budget:
+    """What one rendering may still make. `spend` and `weight` raise BadInput when it is used up.
+
+    A list may hold one list twice, and so on: forty lines make a value of 2**40 parts, and whoever writes, compares or
+    hashes it meets each. So a value has a weight, with every part as often as it stands there, and no heavy one is
+    made.
+    """
+
+    def __init__(self, characters: int, seconds: float, clock: Clock, heaviest: int) -> None:
         self._left = characters
         self._clock = clock
         self._deadline = clock.monotonic() + seconds
+        self._heaviest = heaviest
+        self._known: dict[int, tuple[Any, int, int]] = {}  # by id; the value is kept, so that its id stays its own
 
     def spend(self, size: int) -> None:
         self._left -= size
         if self._left < 0 or self._clock.monotonic() > self._deadline:
             raise BadInput("The chat template does not come to an end within its bounds; use another template.")
+
+    def weight(self, value: Any) -> tuple[int, int]:
+        """About how many characters a value takes where it is written out, and how deep it is."""
+        if isinstance(value, str):
+            return len(value) + _ITEM, 0
+        if not isinstance(value, list | tuple | dict | KeysView | ValuesView | ItemsView):
+            return _ITEM, 0
+        known = self._known.get(id(value))
+        if known is not None:
+            return known[1], known[2]
+        weight, depth, parts = _ITEM, 0, 0
+        for part in (*value, *value.values()) if isinstance(value, dict) else value:
+            own, below = self.weight(part)
+            weight, depth, parts = weight + own, max(depth, below), parts + 1
+            if weight > self._heaviest or depth >= _DEEPEST:
+                raise BadInput("The chat template makes a value that is too large; use another template.")
+        if depth or parts > _FLAT:
+            self.spend(_REMEMBERED)
+            self._known[id(value)] = (value, weight, depth + 1)
+        return weight, depth + 1
 
 
 BUDGET: ContextVar[Budget] = ContextVar("budget")
@@ -41,6 +76,20 @@ def spend(size: int) -> None:
     budget = BUDGET.get(None)
     if budget is not None:
         budget.spend(size)
+
+
+def weight_of(value: Any) -> tuple[int, int]:
+    """`Budget.weight` in the rendering that goes on."""
+    budget = BUDGET.get(None)
+    return (0, 0) if budget is None else budget.weight(value)
+
+
+def written(value: Any) -> str:
+    """`str(value)`, paid before it is made."""
+    if isinstance(value, str):
+        return value
+    spend(weight_of(value)[0])
+    return str(value)
 
 
 class Traced(str):
@@ -78,6 +127,7 @@ class Traced(str):
                 raise IndexError("string index out of range")
         start, stop, step = key.indices(len(self))
         text = super().__getitem__(key)
+        spend(len(text))
         return Traced(text, _cut(self.spans, start, stop) if step == 1 else ())
 
     def __iter__(self) -> Iterator[str]:
@@ -108,9 +158,9 @@ class Traced(str):
     def splitlines(self, keepends: bool = False) -> list[str]:
         lines, at = [], 0
         for whole, line in zip(super().splitlines(True), super().splitlines(keepends), strict=True):
+            spend(PIECE)
             lines.append(self[at : at + len(line)])
             at += len(whole)
-        spend(at)
         return list[str](lines)
 
     def replace(self, old: str, new: str, count: SupportsIndex = -1) -> Traced:
@@ -120,6 +170,7 @@ class Traced(str):
             return Traced(super().replace(old, new, count))
         pieces, at = list[str](), 0
         for _ in range(times):
+            spend(PIECE)
             found = self.find(old, at)
             pieces += [self[at:found], new]
             at = found + len(old)
@@ -129,7 +180,7 @@ class Traced(str):
         parts: list[str] = []
         for item in items:
             parts += [self, item] if parts else [item]
-            spend(len(self) + len(item))
+            spend(len(self) + len(item) + _ITEM)
         return traced(parts)
 
     def _located(self, pieces: list[str], gap: int) -> list[str]:
@@ -138,6 +189,7 @@ class Traced(str):
         found: list[str] = []
         at = 0
         for piece in pieces:
+            spend(PIECE)
             at = at if gap else self.find(piece, at)
             found.append(self[at : at + len(piece)])
             at += len(piece) + gap
@@ -195,5 +247,11 @@ def traced(pieces: Iterable[str]) -> Traced:
 
 def _cut(spans: Spans, start: int, stop: int) -> Spans:
     """What of the spans lies in a slice, counted from its start."""
-    inside = ((max(a, start) - start, min(b, stop) - start) for a, b in spans)
-    return tuple((a, b) for a, b in inside if a < b)
+    first = bisect_right(spans, start, key=lambda span: span[1])
+    found: list[tuple[int, int]] = []
+    for at in range(first, len(spans)):
+        a, b = spans[at]
+        if a >= stop:
+            break
+        found.append((max(a, start) - start, min(b, stop) - start))
+    return tuple(found)
