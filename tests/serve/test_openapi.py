@@ -59,6 +59,8 @@ BODIES: dict[str, dict[str, Any]] = {
         ],
         "tools": [{"name": "add", "description": "Adds.", "input_schema": ADD, "strict": True}],
         "tool_choice": {"type": "tool", "name": "add", "disable_parallel_tool_use": True},
+        "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}},
+        "output_format": {"type": "json_schema", "schema": {"type": "object"}},
         **{"temperature": 1, "top_p": 0.5, "stop_sequences": ["a"], "stream": False, "metadata": {"user_id": "x"}},
     },
     "/v1beta/models/scripted:generateContent": {

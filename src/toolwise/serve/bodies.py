@@ -209,8 +209,9 @@ def messages(model: Schema) -> Schema:
         "temperature": TOP_P,
         "top_p": TOP_P,
         "output_config": loose({}, {"format": maybe(form)}),
+        "output_format": form,
     }
-    left = "output_format metadata service_tier cache_control inference_geo speed diagnostics thinking "
+    left = "metadata service_tier cache_control inference_geo speed diagnostics thinking "
     left += "user_profile_id workspace_id"
     return record({"model": model, "max_tokens": TOKENS, "messages": listed(message, 1)}, more, left)
 

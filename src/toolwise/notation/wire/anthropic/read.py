@@ -187,8 +187,12 @@ def _read_choice(choice: Field, tools: tuple[ToolSpec, ...]) -> tuple[ToolChoice
 
 
 def _read_output(request: Field) -> OutputSchema | None:
-    config = request["output_config"]
-    form = request["output_format"] if config.absent else config["format"]
+    """Under the name of today, else under the former one; clients send either, and what stands there is read."""
+    config, former = request["output_config"], _read_form(request["output_format"])
+    return (None if config.absent else _read_form(config["format"])) or former
+
+
+def _read_form(form: Field) -> OutputSchema | None:
     if form.absent:
         return None
     form["type"].one_of("json_schema")
