@@ -4,7 +4,8 @@ The conversation is plain text too: what the system and the user say are paragra
 directly, and a call stands with its result where the model wrote it, piece by piece as in training. So an answer that
 waited for its call goes on exactly there, whoever ran the call.
 
-A turn ends with its first call: what stands behind the arrow is never the model's.
+A turn ends with its first call: what stands behind the arrow is never the model's. Nor is a call that a message
+spells: it is escaped, as it is in the documents of training, so that nobody's text passes for a result of a tool.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from toolwise.notation.chat.ids import minted
 from toolwise.notation.chat.layout import Layout
 from toolwise.notation.grammar import Grammar
 from toolwise.notation.grammar.inline import inline_grammar
-from toolwise.notation.inline import read_arguments, read_body, write_body
+from toolwise.notation.inline import read_arguments, read_body, weave, write_body
 from toolwise.notation.markers import PLAIN, Notation, escape, guard
 from toolwise.notation.pieces import call_segments
 from toolwise.notation.segments import Ids, Segment, Tokenizer, encode
@@ -47,14 +48,15 @@ class InlineDialect:
         segments: list[Segment] = []
         for step in steps(request.messages):
             gap = "\n\n" if segments and step.message.role is not Role.ASSISTANT else ""
-            segments.append(Segment(gap + step.message.text))
+            segments.append(Segment(gap + weave(step.message.text, (), self.notation)))
             results = {call.id: result.text for call, result in step.results}
             for call in step.message.calls:
                 result = results.get(call.id)
                 if call.name:
                     segments += call_segments(self._body(call, tools), result, self.notation)
                 else:
-                    segments += [Segment(call.arguments), Segment("\n\n" + result if result else "")]
+                    told = weave(f"\n\n{result}", (), self.notation) if result else ""
+                    segments += [Segment(call.arguments), Segment(told)]
         return tokenizer.begin + encode(segments, tokenizer)[0]
 
     def reader(self, request: ChatRequest) -> CallReader:
