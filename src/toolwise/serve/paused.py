@@ -19,6 +19,7 @@ _TABLE = """CREATE TABLE IF NOT EXISTS paused_runs (
     name TEXT PRIMARY KEY, number BIGINT NOT NULL, principal TEXT NOT NULL, run TEXT NOT NULL
 )"""
 _OLD = "DELETE FROM paused_runs WHERE number <= (SELECT MAX(number) FROM paused_runs) - ?"
+_OF = "SELECT name FROM paused_runs WHERE principal = ?"  # a few, where a conversation has thousands of beginnings
 _NEXT = "SELECT COALESCE(MAX(number), 0) + 1 FROM paused_runs"
 
 
@@ -39,14 +40,18 @@ class Paused:
             sql(_OLD, (self._most,))
 
     def take(self, names: Sequence[tuple[str, int]], principal: str) -> tuple[RunState, int] | None:
-        """The run of the first of these that has one, and the number beside its name; nobody else gets it."""
+        """The run of the first of these that has one, and the number beside its name; nobody else gets it.
+
+        One question to the database where none of them has one, and no lock, however long the conversation is.
+        """
+        waiting = {name for (name,) in self._state.read(_OF, (principal,))}
         for name, number in names:
-            if not self._state.read("SELECT 1 FROM paused_runs WHERE name = ?", (name,)):
-                continue  # the usual case takes no lock
+            if name not in waiting:
+                continue
             with self._state.transaction() as sql:
-                found = sql("SELECT run FROM paused_runs WHERE name = ? AND principal = ?", (name, principal))
-                sql("DELETE FROM paused_runs WHERE name = ? AND principal = ?", (name, principal))
-            if found:
+                found = sql("SELECT run FROM paused_runs WHERE name = ?", (name,))
+                sql("DELETE FROM paused_runs WHERE name = ?", (name,))
+            if found:  # else another request took it since
                 return RunState.from_json(found[0][0], principal), number
         return None
 
