@@ -12,15 +12,17 @@ Not covered: encoder-decoder models, and tokenizers that do not give back the te
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import DynamicCache
 
 from toolwise.core.errors import BadInput
 from toolwise.models.base import Branch, Context, Floats, Sampling, ScoreRequest, Session, Usage
 from toolwise.models.network import Network, honours_masks
+from toolwise.models.packing import TokenTree, batches
 from toolwise.models.plain import PlainModel
 from toolwise.models.pool import Pool
 from toolwise.models.sampling import Tree
@@ -102,46 +104,31 @@ class HFModel:
         if not self.packed:
             return self._plain.score(requests)
         losses: dict[ScoreRequest, Floats] = {}
-        for batch in self._batches(requests):
-            # Padding stands on the left, so that the rows that are read are the last ones of every line.
-            width = max(len(request.ids) for request in batch) - 1
-            self._net.bounded(width)  # before a mask of its square is made
-            rows = max(len(request.ids) - request.start for request in batch)
-            ids = torch.zeros((len(batch), width), dtype=torch.long)
-            padding = torch.tensor([width - (len(request.ids) - 1) for request in batch])
-            targets = torch.zeros((len(batch), rows), dtype=torch.long)
-            for line, request in enumerate(batch):
-                ids[line, padding[line] :] = torch.tensor(request.ids[:-1])
-                count = len(request.ids) - request.start
-                targets[line, rows - count :] = torch.tensor(request.ids[request.start :])
-            positions = (torch.arange(width)[None, :] - padding[:, None]).clamp(min=0)
-            columns = torch.arange(width)
-            real = columns[None, :] >= padding[:, None]
-            sees = (columns[None, :, None] >= columns[None, None, :]) & real[:, None, :]
-            sees = sees | torch.eye(width, dtype=torch.bool)  # a padded row must see something, or it is not a number
-            logits = self._net.forward(ids, positions, sees, positions, None, rows, real=int(real.sum()))
-            nll = -torch.log_softmax(logits, dim=-1).gather(-1, targets[..., None].to(logits.device))[..., 0]
-            for request, row in zip(batch, nll.cpu().numpy(), strict=True):
-                losses[request] = row[rows - (len(request.ids) - request.start) :]
+        for batch in batches(requests, self._batch_tokens, self._batch_rows):
+            self._score(batch, losses)
         return [losses[request] for request in requests]
 
-    def _batches(self, requests: Sequence[ScoreRequest]) -> Iterator[list[ScoreRequest]]:
-        """Distinct requests of like length together, within the bounds on positions and rows."""
-        ordered = sorted(dict.fromkeys(requests), key=lambda r: (len(r.ids) - r.start, len(r.ids)), reverse=True)
-        batch: list[ScoreRequest] = []
-        width = rows = 0
-        for request in ordered:
-            if request.start < 1 or request.start >= len(request.ids):
-                raise BadInput("A score request needs a token in front of the first one that is scored.")
-            wide, high = max(width, len(request.ids)), max(rows, len(request.ids) - request.start)
-            count = len(batch) + 1
-            if batch and (wide * count > self._batch_tokens or high * count > self._batch_rows):
-                yield batch
-                batch, wide, high = [], len(request.ids), len(request.ids) - request.start
-            batch.append(request)
-            width, rows = wide, high
-        if batch:
-            yield batch
+    def _score(self, batch: Sequence[TokenTree], losses: dict[ScoreRequest, Floats]) -> None:
+        """One forward pass. In each line stand padding, the nodes that are only seen, and last those that are read."""
+        self._net.bounded(max(max(tree.depths) for tree in batch) + 1)  # before a mask is made
+        read = [tree.read for tree in batch]
+        width, rows = max(len(tree.ids) for tree in batch), max(map(len, read))
+        ids, positions = np.zeros((2, len(batch), width), dtype=np.int64)
+        sees = np.zeros((len(batch), width, width), dtype=bool)
+        sees |= np.eye(width, dtype=bool)  # a padded row must see something, or it is not a number
+        for line, tree in enumerate(batch):
+            order = np.argsort(np.isin(np.arange(len(tree.ids)), read[line]), kind="stable")
+            ids[line, -len(order) :] = np.array(tree.ids)[order]
+            positions[line, -len(order) :] = np.array(tree.depths)[order]
+            sees[line, -len(order) :, -len(order) :] = tree.visible()[np.ix_(order, order)]
+        places = torch.from_numpy(positions)
+        real = sum(len(tree.ids) for tree in batch)
+        logits = self._net.forward(torch.from_numpy(ids), places, torch.from_numpy(sees), places, None, rows, real=real)
+        for tree, nodes_read, behind in zip(batch, read, torch.log_softmax(logits, dim=-1), strict=True):
+            row = {node: rows - len(nodes_read) + at for at, node in enumerate(nodes_read)}
+            for request, nodes in tree.reads.items():
+                at, wanted = [row[node] for node in nodes], list(request.ids[request.start :])
+                losses[request] = -behind[at, wanted].cpu().numpy()
 
     # -- calling while writing -------------------------------------------------------------------------------
 
