@@ -285,3 +285,48 @@ def test_a_call_is_told_piece_by_piece(api: RecordingApi) -> None:
     api.answers[POST["openai"]] = door("openai", REPLY)
     kinds = [type(delta) for delta in model(api).reply(HELLO)]
     assert kinds.index(TextDelta) < kinds.index(CallDelta) < kinds.index(ReplyEnded)
+
+
+ODD_COUNTS = [-5, 10**299, True, 1.5, "3", None, [1]]
+
+
+@pytest.mark.parametrize("odd", ODD_COUNTS)
+@pytest.mark.parametrize("format", ["openai", "anthropic"])
+def test_a_number_of_tokens_that_is_none_counts_nothing(format: str, odd: Any) -> None:
+    """A negative one would give an agent tokens, and break what counts them."""
+    if format == "openai":
+        usage = {"prompt_tokens": odd, "completion_tokens": odd, "prompt_tokens_details": {"cached_tokens": odd}}
+        choice = {"message": {"content": "Hi"}, "finish_reason": "stop"}
+        reply = openai_chat.read_reply({"choices": [choice], "usage": usage})
+    else:
+        usage = {"input_tokens": odd, "output_tokens": odd, "cache_read_input_tokens": odd}
+        content = [{"type": "text", "text": "Hi"}]
+        reply = anthropic.read_reply({"content": content, "stop_reason": "end_turn", "usage": usage})
+    assert (reply.text, reply.usage) == ("Hi", TokenUsage())
+
+
+@pytest.mark.parametrize("id_", ["a\r\nx-evil: 1", "a\0", "\u202eid", "a" * 300, "", 5, None])
+@pytest.mark.parametrize("format", ["openai", "anthropic"])
+def test_a_call_whose_id_nobody_should_have_to_keep_gets_one_of_its_own(format: str, id_: Any) -> None:
+    if format == "openai":
+        call = {"id": id_, "type": "function", "function": {"name": "add", "arguments": "{}"}}
+        choice = {"message": {"tool_calls": [call]}, "finish_reason": "tool_calls"}
+        reply = openai_chat.read_reply({"choices": [choice]})
+    else:
+        block = {"type": "tool_use", "id": id_, "name": "add", "input": {}}
+        reply = anthropic.read_reply({"content": [block], "stop_reason": "tool_use"})
+    assert reply.calls[0].id.isidentifier()
+    assert len(reply.calls[0].id) < 40
+
+
+@pytest.mark.parametrize("format", ["openai", "anthropic"])
+@pytest.mark.parametrize("streams", [True, False])
+def test_a_turn_of_more_calls_than_anybody_looks_through_is_refused(
+    api: RecordingApi, format: str, streams: bool
+) -> None:
+    turn = ChatReply("", tuple(ChatCall(f"c_{number}", "add", "{}") for number in range(9)), StopReason.CALLS)
+    whole = JSONResponse(WIRES[format].write_reply(turn, HELLO, IDENT))
+    api.answers[POST[format]] = door(format, turn, turn) if streams else whole
+    assert len(gathered(model(api, format, limits=replace(FAST, upstream_calls=9)).reply(HELLO)).calls) == 9
+    with pytest.raises(ModelUnavailable, match="more than 8 calls"):
+        gathered(model(api, format, limits=replace(FAST, upstream_calls=8)).reply(HELLO))

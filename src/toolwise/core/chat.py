@@ -190,18 +190,22 @@ def gathered(deltas: Iterable[ChatDelta]) -> ChatReply:
     """The turn that the pieces make, in the order of the calls' first pieces."""
     texts: list[str] = []
     calls: dict[int, ChatCall] = {}
+    arguments: dict[int, list[str]] = {}
     ended = ReplyEnded(StopReason.LENGTH)  # a stream that broke off
     for delta in deltas:
         match delta:
             case TextDelta(text):
                 texts.append(text)
-            case CallDelta(index, arguments, id_, name) if index not in calls:
-                calls[index] = ChatCall(id_, name, arguments)
-            case CallDelta(index, arguments):
-                calls[index] = replace(calls[index], arguments=calls[index].arguments + arguments)
+            case CallDelta(index, piece, id_, name):
+                calls.setdefault(index, ChatCall(id_, name, ""))
+                arguments.setdefault(index, []).append(piece)
             case ReplyEnded():
                 ended = delta
-    whole = [replace(call, complete=index not in ended.broken) for index, call in calls.items()]
+    broken = frozenset(ended.broken)
+    whole = [
+        replace(call, arguments="".join(arguments[index]), complete=index not in broken)
+        for index, call in calls.items()
+    ]
     return ChatReply("".join(texts), tuple(whole), ended.stop, ended.usage)
 
 

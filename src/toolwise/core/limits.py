@@ -172,6 +172,7 @@ class Limits:
     upstream_seconds: float = 600.0  # for a whole answer of a server; what official clients wait at most
     silent_seconds: float = 120.0  # of a server before its next piece; a long prompt is read in less
     upstream_bytes: int = 64 * 1024**2  # of a whole answer; some 300 of each token of a stream
+    upstream_calls: int = 1_024  # of one turn; sixteen of them run, each is looked for among the others
     event_bytes: int = 1024 * 1024  # of one server-sent event; a whole answer in one piece fits
 
     # Catalogues of tools
@@ -199,7 +200,9 @@ class Limits:
     generated_tokens: int = 128  # of one answer, unless the caller says how many; ten seconds on a CPU
 
     # Chat templates, which are programs that came with a model
-    template_chars: int = 64 * 1024  # of its text; the longest public ones have 20 KB, and Jinja takes 3 KB for each character
+    template_chars: int = (
+        64 * 1024
+    )  # of its text; the longest public ones have 20 KB, and Jinja takes 3 KB for each character
     template_work: int = 128 * 1024**2  # characters that one rendering makes on its way; thirty copies of a long prompt
     template_value: int = 16 * 1024**2  # characters of one value once it is written out; a conversation has half of it
     template_seconds: float = 5.0  # of one rendering; a long conversation takes a few hundredths

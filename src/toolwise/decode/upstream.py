@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from toolwise.core import jsonio
-from toolwise.core.chat import ChatDelta, ChatRequest, ReplyEnded, pieces
+from toolwise.core.chat import CallDelta, ChatDelta, ChatRequest, ReplyEnded, pieces
 from toolwise.core.clock import Clock, SystemClock
 from toolwise.core.errors import (
     BadInput,
@@ -94,7 +94,10 @@ class Upstream:
         except ResultInvalid as error:
             raise BadInput(f"The request cannot be sent: {error}.") from None
         with self._failures(), ExitStack() as stack, closing(self._pieces(stack, body)) as read:
-            yield from map(names.meant, read)
+            for delta in read:
+                if isinstance(delta, CallDelta) and delta.index >= self.limits.upstream_calls:
+                    raise ModelUnavailable(f"The server's turn has more than {self.limits.upstream_calls} calls.")
+                yield names.meant(delta)
 
     def models(self) -> list[str]:
         """What the server says it has; nothing where it does not say. Raises as `reply` does."""

@@ -11,6 +11,8 @@ from toolwise.core.errors import BadInput, ModelUnavailable, ToolwiseError
 from toolwise.core.jsonio import printable
 from toolwise.core.limits import LIMITS, Limits
 
+_MOST_TOKENS = 10**12
+
 
 def event_json(data: str, limits: Limits = LIMITS) -> Mapping[str, Any]:
     """The object in an event of a server. Raises ModelUnavailable where there is none."""
@@ -21,6 +23,11 @@ def event_json(data: str, limits: Limits = LIMITS) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise ModelUnavailable("The server sent an event that is no JSON object.")
     return value
+
+
+def count_of(told: Any) -> int | None:
+    """A number of tokens that a server tells; None for what is none, or more than anybody could have used."""
+    return told if type(told) is int and 0 <= told < _MOST_TOKENS else None
 
 
 def promised_otherwise(api: str) -> ModelUnavailable:

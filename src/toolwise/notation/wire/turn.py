@@ -9,6 +9,7 @@ from typing import Any
 
 from toolwise.core import jsonio
 from toolwise.core.chat import ChatCall, StopReason
+from toolwise.core.limits import LIMITS, Limits
 
 _JSON_MARK = re.compile(r'["\\\[\]{}]')
 
@@ -21,6 +22,32 @@ def arguments_text(value: Any) -> str:
     if isinstance(value, str):
         return "{}" if value.strip() in ("", "null") else value
     return "{}" if value is None else jsonio.compact(value)
+
+
+class Arguments:
+    """The text of a call's arguments, piece by piece: nothing at all, blanks and null are an object without any."""
+
+    def __init__(self) -> None:
+        self._held = ""  # while it may still be one of these
+        self._told = False
+
+    def push(self, piece: str) -> str:
+        """What is certain by now, and was not before."""
+        self._held += piece
+        if not self._told and "null".startswith(self._held.strip()):
+            return ""
+        told, self._held, self._told = self._held, "", True
+        return told
+
+    def end(self) -> str:
+        """What is left."""
+        nothing = not self._told and self._held.strip() in ("", "null")
+        return "{}" if nothing else self._held
+
+    @property
+    def begun(self) -> bool:
+        """Whether there was a piece."""
+        return self._told or bool(self._held)
 
 
 class Nesting:
@@ -69,9 +96,11 @@ def minted_id(prefix: str) -> str:
     return f"{prefix}{secrets.token_hex(12)}"
 
 
-def own_id(sent: Any, taken: Collection[str], prefix: str) -> str:
-    """The id that a server gave a call, or a new one where it gave none, or one that is taken in this turn."""
-    return sent if isinstance(sent, str) and sent and sent not in taken else minted_id(prefix)
+def own_id(sent: Any, taken: Collection[str], prefix: str, limits: Limits = LIMITS) -> str:
+    """The id that a server gave a call, or a new one where it gave none, one that is taken in this turn, or one that
+    nobody should have to keep: long, or with what does not print."""
+    usable = isinstance(sent, str) and 0 < len(sent) <= limits.id_chars and sent.isprintable()
+    return sent if usable and sent not in taken else minted_id(prefix)
 
 
 def shown_as_text(calls: Iterable[ChatCall]) -> tuple[str, tuple[ChatCall, ...]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from toolwise.core.chat import ChatCall, ChatReply, ChatRequest, StopReason, TokenUsage
 from toolwise.notation.wire.base import Ident, Json
 from toolwise.notation.wire.calls import object_of, shown
-from toolwise.notation.wire.server import promised_otherwise
+from toolwise.notation.wire.server import count_of, promised_otherwise
 from toolwise.notation.wire.turn import any_broken, arguments_text, cut_off, own_id, told_stop
 
 _STOPS = {
@@ -68,18 +68,19 @@ def read_reply(body: Any) -> ChatReply:
     if not isinstance(body, dict) or not isinstance(blocks, list):
         raise promised_otherwise(API)
     texts: list[str] = []
-    calls: list[ChatCall] = []
+    calls: dict[str, ChatCall] = {}
     for block in blocks:
         kind = block.get("type") if isinstance(block, dict) else None
         if kind == "text" and isinstance(block.get("text"), str):
             texts.append(block["text"])
         elif kind == "tool_use":
-            calls.append(read_call(block, [call.id for call in calls]))
-    stop = read_stop(body.get("stop_reason"), calls)
-    return ChatReply("".join(texts), tuple(calls), stop, read_usage(body.get("usage")))
+            call = read_call(block, calls)
+            calls[call.id] = call
+    made = tuple(calls.values())
+    return ChatReply("".join(texts), made, read_stop(body.get("stop_reason"), made), read_usage(body.get("usage")))
 
 
-def read_call(block: Json, taken: Sequence[str]) -> ChatCall:
+def read_call(block: Json, taken: Collection[str]) -> ChatCall:
     """A call as it stands in a block, with an id of its own where the server gave none, or one that it gave before."""
     name, arguments = block.get("name"), arguments_text(block.get("input"))
     id = own_id(block.get("id"), taken, "toolu_")
@@ -106,8 +107,7 @@ def read_usage(usage: Any, before: TokenUsage | None = None) -> TokenUsage:
     before = before or TokenUsage()
 
     def count(name: str) -> int | None:
-        value = told.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+        return count_of(told.get(name))
 
     fresh, cached, made = (count(f"{name}input_tokens") for name in ("", "cache_read_", "cache_creation_"))
     completion = count("output_tokens")

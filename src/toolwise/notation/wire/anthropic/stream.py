@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from toolwise.core import jsonio
@@ -13,7 +13,7 @@ from toolwise.notation.wire.anthropic.errors import read_error, write_error
 from toolwise.notation.wire.anthropic.reply import API, ending, opening, read_stop, read_usage, write_usage
 from toolwise.notation.wire.base import Event, Ident, Json
 from toolwise.notation.wire.server import event_json, promised_otherwise
-from toolwise.notation.wire.turn import arguments_text, cut_off, own_id, told_stop
+from toolwise.notation.wire.turn import Nesting, arguments_text, own_id, told_stop
 
 
 class Writer:
@@ -102,16 +102,17 @@ class Writer:
 
 @dataclass(slots=True)
 class _Block:
-    """A call's block: its number among the calls, what stood in its start, what came since, and whether it stopped."""
+    """A call's block: its number among the calls, what stood in its start, how far it got, and whether it stopped."""
 
     number: int
     input: Any
-    arguments: str = ""
+    nesting: Nesting = field(default_factory=Nesting)
+    begun: bool = False  # whether any arguments came that are not blank
     stopped: bool = False
 
     @property
     def complete(self) -> bool:
-        return self.stopped and not cut_off(self.arguments)
+        return self.stopped and not self.nesting.open
 
 
 class Reader:
@@ -121,7 +122,7 @@ class Reader:
 
     def __init__(self) -> None:
         self._blocks: dict[int, _Block] = {}
-        self._ids: list[str] = []
+        self._ids: set[str] = set()
         self._reason: Any = None
         self._usage = TokenUsage()
         self._ended = False
@@ -168,7 +169,7 @@ class Reader:
         if block.get("type") != "tool_use":
             return []
         id, name = own_id(block.get("id"), self._ids, "toolu_"), block.get("name")
-        self._ids.append(id)
+        self._ids.add(id)
         begun = _Block(len(self._blocks), block.get("input"))
         self._blocks[_index(said)] = begun
         return [CallDelta(begun.number, "", id, name if isinstance(name, str) else "")]
@@ -191,10 +192,11 @@ class Reader:
         if block is None or block.stopped:
             return []
         block.stopped = True
-        return [] if block.arguments.strip() else self._grown(block, arguments_text(block.input))
+        return [] if block.begun else self._grown(block, arguments_text(block.input))
 
     def _grown(self, block: _Block, piece: str) -> list[ChatDelta]:
-        block.arguments += piece
+        block.nesting.push(piece)
+        block.begun = block.begun or bool(piece.strip())
         return [CallDelta(block.number, piece)] if piece else []
 
 

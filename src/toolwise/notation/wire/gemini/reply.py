@@ -8,7 +8,7 @@ from typing import Any
 from toolwise.core.chat import ChatCall, ChatReply, ChatRequest, StopReason, TokenUsage
 from toolwise.notation.wire.base import Ident, Json
 from toolwise.notation.wire.calls import object_of, shown
-from toolwise.notation.wire.server import promised_otherwise
+from toolwise.notation.wire.server import count_of, promised_otherwise
 from toolwise.notation.wire.turn import any_broken, arguments_text, cut_off, minted_id, own_id, told_stop
 
 _REASONS = {StopReason.LENGTH: "MAX_TOKENS", StopReason.REFUSED: "SAFETY"}
@@ -141,8 +141,7 @@ def _usage(told: Any, before: TokenUsage) -> TokenUsage:
         return before
 
     def count(name: str) -> int:
-        value = told.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+        return count_of(told.get(name)) or 0
 
     written = count("candidatesTokenCount") + count("thoughtsTokenCount")
     return TokenUsage(count("promptTokenCount"), written, count("cachedContentTokenCount"))

@@ -14,7 +14,7 @@ from typing import Any
 
 from toolwise.core import jsonio
 from toolwise.core.chat import CallDelta
-from toolwise.notation.wire.turn import Nesting, minted_id
+from toolwise.notation.wire.turn import Nesting, own_id
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class CallPieces:
         return None if restarted or name != call.name else call
 
     def _new(self, id_: str, index: int | None) -> _Call:
-        own = id_ if id_ and id_ not in self._by_id else minted_id("call_")
+        own = own_id(id_, self._by_id, "call_")
         call = _Call(len(self._calls), own, id_, index)
         self._calls.append(call)
         if id_:

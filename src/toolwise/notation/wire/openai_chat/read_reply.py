@@ -18,7 +18,7 @@ from toolwise.notation.wire.fields import Field
 from toolwise.notation.wire.openai_chat.errors import read_error
 from toolwise.notation.wire.openai_chat.pieces import CallPieces
 from toolwise.notation.wire.openai_chat.reply import DONE
-from toolwise.notation.wire.server import event_json
+from toolwise.notation.wire.server import count_of, event_json
 
 _WHOLE = frozenset({"stop", "tool_calls", "function_call"})
 
@@ -126,7 +126,7 @@ def read_usage(usage: Mapping[str, Any], prompt: str = "prompt", completion: str
     details = usage.get(f"{prompt}_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, Mapping) else 0
     counts = (usage.get(f"{prompt}_tokens"), usage.get(f"{completion}_tokens"), cached)
-    return TokenUsage(*(count if isinstance(count, int) else 0 for count in counts))
+    return TokenUsage(*(count_of(count) or 0 for count in counts))
 
 
 def _content(content: Field) -> str:
