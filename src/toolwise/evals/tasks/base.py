@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from toolwise.core import jsonio
+from toolwise.core.errors import BadInput
+
 Row = Mapping[str, Any]
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +30,14 @@ class Example:
     id: str
     prompt: str
     answers: tuple[str, ...]
-    about: Mapping[str, Any] = field(default=_NOTHING)
+    about: Mapping[str, Any] = field(default_factory=dict)
     today: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """`read` is what the rule took for the answer, None where it found none. `settled`: no text behind this one can
-    change `right` or `read`."""
+    change `right` or `read`; a finished text is."""
 
     right: bool
     read: str | None
@@ -104,17 +106,31 @@ class Task:
         return self.rule.judge(example.answers, text, finished)
 
     def digest(self, source: Source) -> str:
-        """Which data its examples were made of. Raises BadInput as `load` does."""
-        return " ".join(source.digest(table) for table in self.tables) or "generated"
+        """Which data its examples are made of. Raises BadInput as `load` does."""
+        if self.tables:
+            return " ".join(map(source.digest, self.tables))
+        made = [[example.id, example.prompt, *example.answers] for example in self.load(source).examples]
+        return jsonio.fingerprint([jsonio.fingerprint(one) for one in made])[:16]
 
 
-def loaded(found: Iterator[Example | str]) -> Loaded:
-    """Gather what a loader gives for each row: an example, or the reason why the row is none."""
-    examples: list[Example] = []
+def gather(source: Source, table: Table, make: Callable[[str, Row], Example | str]) -> Loaded:
+    """What `make` gives for each row and its number in the table: an example, or the reason why it is none.
+
+    An id that was there already is `repeated`. Raises BadInput for a row that `make` cannot read.
+    """
+    examples: dict[str, Example] = {}
     dropped: Counter[str] = Counter()
-    for one in found:
-        if isinstance(one, str):
-            dropped[one] += 1
+    for number, (place, row) in enumerate(source.rows(table), 1):
+        try:
+            made = make(f"{number:05d}", row)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            raise BadInput(
+                f"{place}: not a row as {table.file!r} has them; give the set that the task names."
+            ) from error
+        if isinstance(made, str):
+            dropped[made] += 1
+        elif made.id in examples:
+            dropped["repeated"] += 1
         else:
-            examples.append(one)
-    return Loaded(tuple(examples), MappingProxyType(dict(dropped)))
+            examples[made.id] = made
+    return Loaded(tuple(examples.values()), MappingProxyType(dict(dropped)))
