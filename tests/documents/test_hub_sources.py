@@ -44,6 +44,15 @@ def test_another_split_is_named_behind_the_configuration(dataset: Path) -> None:
     assert only.text == "Another letter."
 
 
+def test_in_the_hubs_own_export_a_configuration_is_a_folder(dataset: Path) -> None:
+    for config in ("short", "long"):
+        for split in ("train", "test"):
+            (dataset / config / split).mkdir(parents=True)
+            write(dataset / config / split / "0000.jsonl", {"text": f"The {config} {split}."})
+    (only,) = read_sources([source(f"hub:{dataset}@refs/convert/parquet:long:test")])
+    assert only.text == "The long test."
+
+
 def test_the_digest_is_that_of_the_same_files_and_changes_with_them(dataset: Path) -> None:
     before = source(f"hub:{dataset}").digest()
     assert before == source(f"hub:{dataset}").digest()

@@ -4,7 +4,8 @@
 
 A row is a document as a line of JSON is one: it needs a `text`. The data set is downloaded once into that package's own
 cache and read from there, memory-mapped. Its digest is the package's own hash, of the commit on the hub or of names and
-times of local files.
+times of local files. The revision `refs/convert/parquet` is the hub's own copy as Parquet, which sets that come as a
+program have as well.
 
 Not covered: whether a data set runs code of its own; versions of `datasets` that still could, ask first and get a no.
 """
@@ -23,6 +24,8 @@ from toolwise.core.limits import Limits
 from toolwise.documents.read import Found
 
 PREFIX = "hub:"
+#: Where the hub keeps every data set as Parquet, also those that are programs: a folder a configuration.
+_EXPORT = "refs/convert/parquet"
 _NAME = re.compile(r"(?P<name>[^@:]+)(?:@(?P<revision>[^@:]+))?(?::(?P<config>[^@:]+)(?::(?P<split>[^@:]+))?)?")
 
 
@@ -58,6 +61,8 @@ class HubSource:
                 yield Found(f"{self.name!r} row {number}", f"{stem}-{number:06d}", fields)
 
     def _builder(self, datasets: Any) -> Any:
+        if self.revision == _EXPORT:
+            return datasets.load_dataset_builder(self.dataset, data_dir=self.config, revision=self.revision)
         return datasets.load_dataset_builder(self.dataset, self.config, revision=self.revision)
 
     @contextmanager

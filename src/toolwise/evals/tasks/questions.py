@@ -11,6 +11,7 @@ from toolwise.evals.tasks.base import Example, Row, Table, Task, gather
 from toolwise.evals.tasks.rules import InFirstWords
 
 PROMPT = "Answer the following question: {question}"
+_LETTER = re.compile(r"[^\W_]")
 _TRIVIA = re.compile(r"Question: (.*)\nAnswer:", re.DOTALL)
 
 
@@ -21,7 +22,8 @@ def asked(question: str) -> str:
 
 
 def _example(id_: str, question: str, answers: list[str]) -> Example | str:
-    return Example(id_, asked(question), tuple(dict.fromkeys(answers))) if answers else "no_answer"
+    words = tuple(dict.fromkeys(answer for answer in answers if _LETTER.search(answer)))
+    return Example(id_, asked(question), words) if words else "no_answer"
 
 
 def _webquestions(number: str, row: Row) -> Example | str:
