@@ -121,6 +121,8 @@ class Limits:
 
     # Corpora
     document_bytes: int = 8 * 1024 * 1024  # one document; a longer line is a broken file
+    parquet_batch_bytes: int = 64 * 1024 * 1024  # of rows in memory; a row group of more is read row by row
+    parquet_ratio: int = 1_000  # from a column in the file to more than that; text packs to a hundredth at best
     label_chars: int = 4_096  # of a document's id, address or language, which every passage repeats; paths end there
     passage_tokens: int = 256  # context that one proposal sees; prompt and two copies fit small models
     taught_result_tokens: int = 512  # of a result that teaches; two passages, and half of what GPT-2 reads

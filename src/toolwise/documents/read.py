@@ -6,10 +6,9 @@
     a folder           all such files below it, in the order of their names; links to folders are not followed
 
 Every file is read to its end or refused with the place in it: a corpus that is silently shorter than its files would
-falsify whatever is measured on it. Nothing is read into memory beyond one document (Parquet: 64 rows).
+falsify whatever is measured on it. Nothing is read into memory beyond one document (Parquet: a bounded batch of rows).
 
-Not covered: encodings other than UTF-8, compressed text files, and the size of a Parquet row, which is known only
-after it was read.
+Not covered: encodings other than UTF-8, and compressed text files.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import gzip
 import hashlib
 import os
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -31,6 +29,7 @@ from toolwise.core.durable import sha256
 from toolwise.core.errors import BadInput, ToolwiseError
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Document
+from toolwise.documents import parquet
 from toolwise.documents.arrow import arrow
 from toolwise.documents.dates import date_in_head, date_in_title, date_in_url, partial_date
 
@@ -183,17 +182,12 @@ def _read_lines(path: Path, stem: str, limits: Limits) -> Iterator[Found]:
 
 
 def _read_parquet(path: Path, stem: str, limits: Limits) -> Iterator[Found]:
-    pa, parquet = arrow()
+    pa, _ = arrow()
     number = 0
     try:
-        with _reading(path), parquet.ParquetFile(path) as file:
-            twice = [name for name, times in Counter(file.schema_arrow.names).items() if times > 1]
-            if twice:
-                raise BadInput(f"{str(path)!r} has two columns {jsonio.quote(twice[0])}; leave one of them out")
-            for batch in file.iter_batches(batch_size=64, use_threads=False):
-                for fields in batch.to_pylist():
-                    number += 1
-                    yield Found(_place(path, number, "row"), f"{stem}-{number:06d}", fields)
+        with _reading(path):
+            for number, fields in enumerate(parquet.rows(path, limits), 1):
+                yield Found(_place(path, number, "row"), f"{stem}-{number:06d}", fields)
     except (pa.ArrowException, ValueError, OverflowError) as error:  # the latter two for values that Python cannot hold
         said = jsonio.first_line(error)
         raise BadInput(f"{str(path)!r} after row {number}: not a whole Parquet file of text ({said})") from error
