@@ -47,7 +47,7 @@ REGISTRY = Registry([Steady, Fickle, Elsewhere, Pair])
 def verdict(check: str, candidate: Candidate, date: str | None = None, **settings: str) -> str | None:
     passage = Passage("d#0", "d", 0, "A text.", date)
     with offline_gate(REGISTRY) as gate:
-        found = check_named(check, ToolSettings(**settings), REGISTRY)
+        found = check_named(check, candidate.tool, ToolSettings(**settings), REGISTRY)
         return found(passage, candidate, Executor(gate, REGISTRY, "run"))
 
 
@@ -77,6 +77,11 @@ def test_a_second_source_is_asked_for_a_number_as_for_a_text():
     assert verdict("second_source", call("Pair(a=1867, b=1)", "1867"), second_source="Steady") is None
 
 
+def test_a_tool_is_not_its_own_second_source():
+    with pytest.raises(BadInput, match="Steady cannot be its own second source"):
+        verdict("second_source", call("Steady(Curie)", "Warsaw"), second_source="Steady")
+
+
 @pytest.mark.parametrize("other", ["", "Nowhere", "Pair"])
 def test_a_second_source_has_to_be_there_and_to_take_a_text(other):
     with pytest.raises(BadInput, match=r"second.source"):
@@ -99,4 +104,4 @@ def test_a_result_must_not_be_older_than_its_text(result, date, reason):
 
 def test_a_check_that_nobody_knows_is_refused():
     with pytest.raises(BadInput, match="no check"):
-        check_named("oracle", ToolSettings(), REGISTRY)
+        check_named("oracle", "Steady", ToolSettings(), REGISTRY)

@@ -30,13 +30,19 @@ _YEAR = re.compile(r"(?<![\d.,])(?:1[0-9]|20)[0-9]{2}(?![\d%]|[.,]\d)")
 _AGREEMENT = 0.5
 
 
-def check_named(name: str, settings: ToolSettings, registry: Registry, notation: Notation = PLAIN) -> Check:
-    """The check `repeat`, `second_source` or `not_older`. Raises BadInput for another name or no second source."""
+def check_named(name: str, tool: str, settings: ToolSettings, registry: Registry, notation: Notation = PLAIN) -> Check:
+    """The check `repeat`, `second_source` or `not_older` for the calls of `tool`.
+
+    Raises BadInput for another name, and for a second source that is none: it is no tool of the run, is this tool
+    itself, or takes anything but one text.
+    """
     if name == "repeat":
         return repeat
     if name == "not_older":
         return not_older
     if name == "second_source":
+        if settings.second_source == tool:
+            raise BadInput(f"{tool} cannot be its own second source, which would always agree: name another tool.")
         return second_source(settings.second_source, registry, notation)
     raise BadInput(f"There is no check {name!r}; use repeat, second_source or not_older.")
 

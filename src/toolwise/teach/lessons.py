@@ -41,7 +41,7 @@ def lessons(settings: Settings, model: ModelOf | None = None, notation: Notation
             )
     for name, own in settings.tools.items():
         for check in own.checks if name in box.registry else ():
-            check_named(check, own, box.registry, notation)
+            check_named(check, name, own, box.registry, notation)
     prompts = {name: _prompt(tool, settings, notation) for name, tool in box.registry.items()}
     described = {
         "tools": {name: definition(tool) for name, tool in box.registry.items()},

@@ -160,7 +160,7 @@ class Pipeline:
             inline=all_.scoring == "inline",
         )
         proposers = tuple(makers[proposer]() for proposer in own.proposers)
-        checks = tuple(check_named(check, own, registry, self._notation) for check in own.checks)
+        checks = tuple(check_named(check, tool.name, own, registry, self._notation) for check in own.checks)
         return _Stages(tool, own, rule_named(own.rule, all_.seed), proposers, scorer, checks)
 
 
