@@ -17,6 +17,7 @@ Not covered: a model that writes other arguments when it is tried again; such a 
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 from collections import OrderedDict
@@ -96,8 +97,8 @@ class ServerTools:
     def equipped(self, model: ChatModel, principal: Principal, headers: Mapping[str, str]) -> ChatModel:
         """The model for one request of this principal. Raises BadInput for an Idempotency-Key that is none."""
         key = headers.get("idempotency-key", "")
-        if len(key) > self.limits.id_chars - 4 or not key.isprintable():
-            raise BadInput("An Idempotency-Key has few characters, and all of them print.")
+        if len(key) > self.limits.id_chars - 4 or not re.fullmatch("[!-~]*", key):
+            raise BadInput(f"An Idempotency-Key has at most {self.limits.id_chars - 4} letters, digits and signs.")
         again = headers.get("x-stainless-retry-count", "0") not in ("", "0")
         return _Equipped(self, model, principal, key, again)
 
