@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +10,7 @@ from toolwise.core import jsonio
 from toolwise.core.errors import ToolwiseError
 from toolwise.core.schema import Validator
 from toolwise.evals.bfcl.data import CATEGORIES
-
-_SAMPLES, _SEED = 1_000, 0
+from toolwise.evals.intervals import mean_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +36,16 @@ def lines(rows: Sequence[Mapping[str, Any]]) -> list[Line]:
         of = [row for row in rows if row["category"] == category]
         if not of:
             continue
-        right = [bool(row["right"]) for row in of]
+        right = mean_interval([bool(row["right"]) for row in of])
+        assert right is not None
         replies = [row["reply"] for row in of if row["reply"] is not None]
         found.append(
             Line(
                 category,
                 len(of),
-                sum(right) / len(right),
-                *interval(right),
+                right.mean,
+                right.low,
+                right.high,
                 failed=sum(row["failed"] is not None for row in of),
                 began=sum(bool(reply["calls"]) for reply in replies),
                 fit=sum(_fits(row) for row in of),
@@ -66,14 +66,6 @@ def _fits(row: Mapping[str, Any]) -> bool:
     except (ToolwiseError, KeyError):
         return False
     return True
-
-
-def interval(right: Sequence[bool]) -> tuple[float, float]:
-    """The middle 95 % of the shares of samples drawn with repetition. Of answers that are all alike it has no width,
-    and says nothing: three in a hundred of such questions may still be otherwise after a hundred answers."""
-    draw = random.Random(_SEED)  # noqa: S311 - not for secrets
-    shares = sorted(sum(draw.choices(right, k=len(right))) / len(right) for _ in range(_SAMPLES))
-    return shares[int(0.025 * _SAMPLES)], shares[int(0.975 * _SAMPLES) - 1]
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
