@@ -162,6 +162,15 @@ def test_a_call_whose_arguments_do_not_fit_is_tried_nowhere_else(written, tries)
     assert len(LMProposer(model, Add, prompt, settings).propose(prepared)) == tries
 
 
+def test_a_model_that_is_shown_no_prompt_reads_the_text_alone():
+    read = []
+    script = caller("Calculator(2 * 21)]")._script
+    model = ScriptedModel(lambda text: read.append(text) or script(text), certainty=0.97)
+    (found,) = propose(model, prompted=False)
+    assert (found.body, found.reason) == ("Calculator(2 * 21)", None)
+    assert all(TEXT.startswith(text.removeprefix("\n").partition(" [")[0]) for text in read)
+
+
 def test_for_a_tool_without_arguments_the_model_says_only_where():
     model = caller("nonsense")
     settings = load_settings("paper", ("Calendar",))

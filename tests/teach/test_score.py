@@ -8,7 +8,7 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from toolwise.models.base import Usage
+from toolwise.models.base import ScoreRequest, Usage
 from toolwise.models.plain import PlainModel
 from toolwise.models.scripted import ScriptedModel, ScriptedTokenizer
 from toolwise.notation.inline import write_call
@@ -94,6 +94,19 @@ def test_another_result_gives_another_loss():
     rows = scorer(model).score([candidate(1), candidate(2, result="4")], prepared)
     assert rows[0].loss_result != rows[1].loss_result
     assert rows[0].loss_call == rows[1].loss_call
+
+
+def test_where_the_marker_is_disabled_a_text_costs_what_it_would_to_a_model_that_cannot_call():
+    """Else a model that was tuned on calls would find any result helpful against the call that it missed."""
+    text = "Two hats cost 42"
+    model = ScriptedModel(lambda read: " [" if read.endswith("cost") else text[len(read) :], certainty=0.97)
+    marker, at = TOKENIZER.encode(" [")[0], text.index(" 42")
+    expected = model.score([ScoreRequest((*TOKENIZER.encode(text[:at]), marker), at)])[0][0]
+    assert expected == pytest.approx(-math.log(0.97), abs=0.01)
+    (plain,), (disabled,) = (prepare([Passage("p", "d", 0, text)], model, disabled=off) for off in (None, marker))
+    taken_off = WEIGHTS[0] * -math.log1p(-math.exp(-expected))
+    assert plain.loss_none[at] - disabled.loss_none[at] == pytest.approx(taken_off, abs=0.01)
+    assert taken_off > 1
 
 
 @pytest.mark.case("K1")

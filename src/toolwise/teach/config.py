@@ -40,6 +40,7 @@ class ToolSettings(_Frozen):
     k: Annotated[int, Field(ge=1)] = 5  # positions of a passage at most, the likeliest
     m: Annotated[int, Field(ge=1)] = 5  # calls sampled at each position
     named: bool = False  # the tool's name is written for the model, which samples the arguments only
+    prompted: bool = True  # the model is shown the tool's prompt; one that was tuned on calls needs none
     spread: Annotated[int, Field(ge=0)] = 0  # positions, the likeliest, at which calls sampled elsewhere are tried too
     tau_f: Annotated[float, Field(gt=0)] | Control = 1.0  # nats that a result must gain: a number, or a Control
     proposers: tuple[Literal["lm", "lm_positions", "enumerate", "foreign"], ...] = ("lm",)  # whoever names calls to try

@@ -14,7 +14,7 @@ from typing import Any
 from toolwise.core.limits import LIMITS
 from toolwise.core.types import Result, Tool
 from toolwise.gate.gate import Gate
-from toolwise.models.base import LanguageModel
+from toolwise.models.base import LanguageModel, marker_id
 from toolwise.notation.inline import PLAIN, Notation, read_arguments, read_body
 from toolwise.teach.checks import Check, check_named
 from toolwise.teach.config import Settings, ToolSettings
@@ -32,7 +32,7 @@ from toolwise.tools.language import languages
 from toolwise.tools.registry import Registry
 
 #: Changes with what the stages find for the same input, so that no run is continued by another version.
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Pipeline:
         crowded = [p for p in passages if p.calls and tokens_of(p, tokenizer) > most]
         rows = [_not_tried(p, name, "too_many_calls") for p in crowded for name in self._settings.tools]
         tried = [p for p in passages if p not in crowded]
-        prepared = {p.passage.id: p for p in prepare(tried, self._model, weigh_spaces=self._settings.weigh_spaces)}
+        prepared = {p.passage.id: p for p in self._prepare(tried)}
         # A gate a shard: what it remembers of calls without effect need not outlive the shard.
         with self._gates() as gate:
             executor = Executor(gate, self._registry, self._run_id, self._pure)
@@ -93,6 +93,11 @@ class Pipeline:
                 scored = stages.scorer.score(found, prepared)
                 rows += [self._checked(stages, prepared[c.passage].passage, c, executor) for c in scored]
         return rows
+
+    def _prepare(self, passages: Sequence[Passage]) -> list[Prepared]:
+        own = self._settings
+        marker = marker_id(self._model.tokenizer, self._notation) if own.scoring == "inline" else None
+        return prepare(passages, self._model, weigh_spaces=own.weigh_spaces, disabled=marker)
 
     def _found(self, stages: _Stages, prepared: Prepared, executor: Executor) -> list[Candidate]:
         """The candidates of one tool in one passage, executed."""

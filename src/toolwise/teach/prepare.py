@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,9 @@ from toolwise.teach.records import Passage
 
 #: The paper's w_t, proportional to max(0, 1 - 0.2 t) and normalised: only five tokens count.
 WEIGHTS = (5 / 15, 4 / 15, 3 / 15, 2 / 15, 1 / 15)
+
+
+_SURE = 1 - 1e-6  # a marker more certain than this leaves nothing to divide by
 
 
 def weighted(nll: Sequence[float]) -> float:
@@ -40,20 +44,24 @@ class Prepared:
     loss_none: tuple[float, ...]
 
 
-def prepare(passages: Sequence[Passage], model: LanguageModel, *, weigh_spaces: bool = True) -> list[Prepared]:
+def prepare(
+    passages: Sequence[Passage], model: LanguageModel, *, weigh_spaces: bool = True, disabled: int | None = None
+) -> list[Prepared]:
     """One forward pass a passage gives the loss of every position without a call.
 
     `weigh_spaces` False is for tokenizers that make a token of the space before a number: it would take a third of the
-    weight and says nothing. Raises BadInput where an earlier call stands inside a token of this model.
+    weight and says nothing. `disabled` is a marker that has no chance (the paper's "disabled"): a model that was tuned
+    on calls expects one where the text goes on, and any result would seem to help against that. Raises BadInput where
+    an earlier call stands inside a token of this model.
     """
     begin = model.tokenizer.begin
     first = 0 if begin else 1
     read = [_read(passage, model.tokenizer) for passage in passages]
     long_enough = [ids for ids, _, _ in read if len(ids) > first]
-    rows = iter(model.score([ScoreRequest(begin + ids, max(1, len(begin))) for ids in long_enough]))
+    rows = iter(_losses(model, [ScoreRequest(begin + ids, max(1, len(begin))) for ids in long_enough], disabled))
     prepared = []
     for passage, (ids, places, where) in zip(passages, read, strict=True):
-        losses = next(rows).tolist() if len(ids) > first else []
+        losses = next(rows) if len(ids) > first else []
         nll = [float("nan")] * (len(ids) - len(losses)) + losses
         lone = [not weigh_spaces and model.tokenizer.decode(ids[at : at + 1]) == " " for at in places]
         begins = (i + (lone[i] and i + 1 < len(places)) for i in range(len(places)))
@@ -61,6 +69,25 @@ def prepare(passages: Sequence[Passage], model: LanguageModel, *, weigh_spaces: 
         losses_none = tuple(weighted([nll[j] for j in at]) for at in targets)
         prepared.append(Prepared(passage, ids, places, where, targets, losses_none))
     return prepared
+
+
+def _losses(model: LanguageModel, requests: Sequence[ScoreRequest], disabled: int | None) -> list[list[float]]:
+    """Of each scored token, `-log p`; with a marker disabled, `-log (p / (1 - p of the marker))`."""
+    if disabled is None:
+        return [row.tolist() for row in model.score(requests)]
+    marked = [
+        ScoreRequest((*request.ids[:at], disabled), at)
+        for request in requests
+        for at in range(request.start, len(request.ids))
+    ]  # no token more is read for these
+    rows = model.score([*requests, *marked])
+    against = iter(rows[len(requests) :])
+    found = []
+    for request, row in zip(requests, rows, strict=False):
+        chances = [min(_SURE, math.exp(-float(next(against)[0]))) for _ in row]
+        told = zip(request.ids[request.start :], row.tolist(), chances, strict=True)
+        found.append([loss if token == disabled else loss + math.log1p(-chance) for token, loss, chance in told])
+    return found
 
 
 def tokens_of(passage: Passage, tokenizer: Tokenizer) -> int:

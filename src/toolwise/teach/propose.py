@@ -3,7 +3,8 @@
 `LMProposer` is the paper's (section 2, sampling): positions where the open marker is likely, then samples from there.
 Two ways beyond the paper help a small model: `named` writes the tool's name for it, so that it samples arguments only;
 `spread` tries each call that it wrote at the likeliest positions of the passage, since one that it finds in one place
-often belongs into another. `expressions.py` has a proposer that needs no language model.
+often belongs into another. One that was tuned on calls can go without a prompt (`prompted` False): it reads the text up
+to the position and nothing else, as when it answers. `expressions.py` has a proposer that needs no language model.
 """
 
 from __future__ import annotations
@@ -74,11 +75,12 @@ class LMProposer:
             seed=settings.seed,
             held=_held(model.tokenizer, tool, notation, begun) if sampled and settings.strict_calls else None,
         )
-        self._head = model.tokenizer.begin + model.tokenizer.encode(prompt.head())
+        begin = model.tokenizer.begin
+        self._head = begin + model.tokenizer.encode(prompt.head()) if self._own.prompted else ()
+        self._bare = begin or model.tokenizer.encode("\n")  # something must stand before the first position
 
     def propose(self, prepared: Prepared) -> list[Candidate]:
-        shown = self._model.tokenizer.encode(self._prompt.body(prepared.passage.text))
-        context = Context(self._head, shown, prepared.ids)
+        context = Context(self._head, self._shown(prepared), prepared.ids)
         everywhere = self._model.marker_probs([context], self._marker)[0]
         probs = [float(everywhere[place]) for place in prepared.places]
         chosen, candidates = [], []
@@ -95,6 +97,11 @@ class LMProposer:
         for position, row in zip(chosen, self._model.branch(context, cuts, self._sampling), strict=True):
             candidates.extend(self._read(prepared, position, branch, probs[position]) for branch in row)
         return candidates + self._spread(prepared, probs, candidates)
+
+    def _shown(self, prepared: Prepared) -> Ids:
+        if not self._own.prompted:
+            return self._bare
+        return self._model.tokenizer.encode(self._prompt.body(prepared.passage.text))
 
     def _spread(self, prepared: Prepared, probs: Sequence[float], sampled: Sequence[Candidate]) -> list[Candidate]:
         """The calls that were sampled, at the likeliest positions at which they were not; never within a number."""
