@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
+import stat
 import subprocess
 import sys
 import tomllib
@@ -25,6 +27,31 @@ def test_a_key_is_printed_once_and_kept_as_its_digest(toolwise: Toolwise, tmp_pa
     assert [key["principal"] for key in told] == ["ann", "bob"]
     assert ["expires" in key for key in told] == [True, False]
     assert first.out != second.out
+
+
+def test_a_file_of_keys_is_its_owner_s_alone_whatever_it_was_before(toolwise: Toolwise, tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    for name in ("ann", "bob"):
+        toolwise("serve", "keys", "new", name, "--keys", file)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        file.chmod(0o644)
+
+
+@pytest.mark.parametrize("command", [("serve", "--model", "scripted"), ("mcp", "--tools", "Calculator")])
+def test_a_file_of_keys_that_others_can_read_is_told_of_and_one_that_they_can_write_is_refused(
+    command: tuple[str, ...], toolwise: Toolwise, tmp_path: Path
+) -> None:
+    file, taken = tmp_path / "keys.toml", socket.create_server(("127.0.0.1", 0))
+    toolwise("serve", "keys", "new", "ann", "--keys", file)
+    with taken:  # so that nothing is served
+        words = (*command, "--port", taken.getsockname()[1], "--keys", file, "--state", tmp_path / "state.db")
+        if command[0] == "serve":
+            words = words[:-2]
+        assert "other users" not in toolwise(*words).err
+        file.chmod(0o644)
+        assert "can be read by other users of this machine: chmod 600 it" in toolwise(*words).err
+        file.chmod(0o646)
+        refused(toolwise(*words), "bad_input", "Every user of this machine can write keys")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import gc
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from typing import Any
@@ -15,8 +16,9 @@ import pytest
 from api_server import Served, metric, serving, until
 from official_clients import Chat, Gemini, How, Messages, Responses
 
+from toolwise.core import jsonio
 from toolwise.core.chat import ChatDelta, ChatRequest, ReplyEnded, StopReason, TextDelta
-from toolwise.core.limits import LIMITS
+from toolwise.core.limits import LIMITS, Limits
 from toolwise.serve.formats import APIS
 
 PATHS = [path.replace("{model:path}", "scripted") for api in APIS for path in api.paths]
@@ -120,6 +122,34 @@ def test_a_large_or_slow_head_and_a_slow_body_are_refused() -> None:
         assert went < 20_000_000
         assert at.raw(head[:-2]).startswith(b"HTTP/1.1 408 ")
         assert at.raw(head + b"{").startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_client_that_hangs_up_in_its_body_leaves_no_traceback(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    with serving() as at:
+        with socket.create_connection(("127.0.0.1", at.port)) as client:
+            client.sendall(post(path, at.port, "Content-Length: 99") + b"{")
+        until(lambda: 'status="400"' in at.get("/metrics").text)
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_while_a_large_body_is_read_others_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go, loads = threading.Event(), threading.Event(), jsonio.loads
+
+    def slow(data: Any, limits: Limits) -> Any:
+        if len(data) > 100_000:
+            begun.set()
+            assert go.wait(20)
+        return loads(data, limits)
+
+    monkeypatch.setattr(jsonio, "loads", slow)
+    with serving() as at, ThreadPoolExecutor(1) as threads:
+        said = {**SAID, "stream": False, "messages": [{"role": "user", "content": "say " + "x" * 200_000}]}
+        large = threads.submit(at.post, PATHS[0], said)
+        assert begun.wait(20)
+        assert at.get("/health").status_code == 200
+        go.set()
+        assert large.result(20).status_code == 200
 
 
 @pytest.mark.case("L3")

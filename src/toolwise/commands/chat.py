@@ -178,7 +178,7 @@ class _Talk:
 
     def _keep(self, state: RunState) -> None:
         if self.kept is not None:
-            write_output(self.kept, state.to_json() + "\n")
+            write_output(self.kept, state.to_json() + "\n", private=True)
 
     def _decided(self, state: RunState) -> bool:
         """Ask about every call that waits, each shown whole; whether all were decided."""

@@ -206,6 +206,11 @@ def say(line: str = "") -> None:
     print(jsonio.printable(line))
 
 
+def warn(line: str) -> None:
+    """One such line on standard error, which changes nothing else."""
+    print(f"toolwise: {jsonio.printable(line)}", file=sys.stderr)
+
+
 def show(text: str) -> None:
     """A text of several lines, whole, each of them so."""
     print(jsonio.printable_lines(text))

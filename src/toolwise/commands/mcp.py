@@ -19,7 +19,7 @@ from toolwise.commands.common import (
     gated,
     say,
 )
-from toolwise.commands.serve import answered_hosts, is_near
+from toolwise.commands.serve import answered_hosts, is_near, known_keys
 from toolwise.core.errors import BadInput
 from toolwise.core.limits import LIMITS
 
@@ -59,7 +59,6 @@ def mcp(
     protocol and nothing else. For other machines put a server with TLS in front.
     """
     try:
-        from toolwise.serve.keys import read_keys
         from toolwise.serve.mcp import ToolServer, mcp_app, serve_http, serve_stdio
         from toolwise.serve.mcp_stdio import claimed
         from toolwise.serve.run import bound
@@ -79,7 +78,7 @@ def mcp(
         return
     if keys is None and not is_near(host):
         raise BadInput(f"Whoever reaches {host} could use the tools: give --keys, or answer at 127.0.0.1.")
-    known = read_keys(keys, audience) if keys else None
+    known = known_keys(keys, audience)
     with bound(port, host) as socket, gated(tools, option, policy, state) as (gate, registry, _):
         served = ToolServer(gate, registry, decide=_decide(state))
         application, running = mcp_app(served, keys=known, hosts=answered_hosts(host, allow_host))

@@ -24,12 +24,14 @@ from toolwise.commands.common import (
     gated,
     read_text,
     say,
+    warn,
 )
 from toolwise.core.errors import BadInput
 from toolwise.core.limits import LIMITS
 
 if TYPE_CHECKING:
     from toolwise.core.chat import ChatModel
+    from toolwise.serve.keys import Keys
     from toolwise.serve.server_tools import ServerTools
 
 app = typer.Typer(name="serve", invoke_without_command=True)
@@ -106,7 +108,6 @@ def serve(
         return
     try:
         from toolwise.serve.app import api_app
-        from toolwise.serve.keys import read_keys
         from toolwise.serve.run import bound, run
     except ModuleNotFoundError as error:
         raise BadInput(f"This needs the extra `serve` ({error.name}): pip install 'toolwise[serve]'.") from error
@@ -114,7 +115,7 @@ def serve(
         raise BadInput(f"Whoever reaches {host} could use the model: give --keys, or answer at 127.0.0.1.")
     if key_env and upstream is None:
         raise BadInput("--key-env is for a server: give its address with --upstream.")
-    known = read_keys(keys, audience) if keys else None
+    known = known_keys(keys, audience)
     with bound(port, host) as socket, _server_tools(tools, option, policy, state) as equipped:
         if upstream is not None:
             answers = _upstream(upstream, model, format, key_env, strict)
@@ -152,7 +153,7 @@ def new(
         before = read_text(keys).rstrip() + "\n\n"
     expires = (SystemClock().now().astimezone(UTC) + timedelta(days=days)).replace(microsecond=0) if days else None
     key = new_key()
-    write_output(keys, before + entry(key, name, expires))
+    write_output(keys, before + entry(key, name, expires), private=True)
     say(key)
 
 
@@ -162,6 +163,18 @@ def is_near(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         raise BadInput(f"--host {host!r}: give an address, such as 127.0.0.1 or 0.0.0.0.") from None
+
+
+def known_keys(file: Path | None, audience: str) -> Keys | None:
+    """The keys of a file, and a line on standard error where other users of this machine can read it."""
+    if file is None:
+        return None
+    from toolwise.serve.keys import read_keys, readable_by_others
+
+    keys = read_keys(file, audience)
+    if readable_by_others(file):
+        warn(f"{str(file)!r} can be read by other users of this machine: chmod 600 it.")
+    return keys
 
 
 def answered_hosts(host: str, allowed: list[str] | None) -> list[str]:

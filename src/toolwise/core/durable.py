@@ -95,13 +95,17 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[int]:
-    """The same for content that comes piece by piece: what is written to the descriptor becomes all of `path`."""
+def replacing(path: Path, private: bool = False) -> Iterator[int]:
+    """The same for content that comes piece by piece: what is written to the descriptor becomes all of `path`.
+
+    `private`: its owner alone may read it, whoever could read what was there before.
+    """
     # The process id keeps two workers that were given the same file from writing into one temporary.
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
     with storage(path):
         try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+            mode = 0o600 if private else 0o666
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
             try:
                 yield descriptor
                 os.fsync(descriptor)
@@ -116,7 +120,7 @@ def replacing(path: Path) -> Iterator[int]:
 
 
 @contextmanager
-def output(path: Path) -> Iterator[int]:
+def output(path: Path, private: bool = False) -> Iterator[int]:
     """A descriptor for a file that somebody asked for: whole or not at all; a device or a pipe takes what it is given.
 
     Raises BadInput or StorageUnavailable.
@@ -124,7 +128,7 @@ def output(path: Path) -> Iterator[int]:
     with storage(path):
         whole = not path.exists() or path.is_file()
     if whole:
-        with replacing(path.resolve()) as descriptor:
+        with replacing(path.resolve(), private) as descriptor:
             yield descriptor
         return
     with storage(path):
@@ -135,7 +139,7 @@ def output(path: Path) -> Iterator[int]:
             os.close(descriptor)
 
 
-def write_output(path: Path, text: str) -> None:
+def write_output(path: Path, text: str, *, private: bool = False) -> None:
     """Write such a file in one piece. Raises BadInput or StorageUnavailable."""
-    with output(path) as descriptor:
+    with output(path, private) as descriptor:
         write_all(descriptor, text.encode())

@@ -19,8 +19,9 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -31,6 +32,7 @@ from toolwise.core.limits import LIMITS, Limits
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_-]+(?:\.[a-z0-9_-]+)*)\.?(?::[0-9]{1,5})?", re.ASCII)
+_SMALL = 64 * 1024  # bytes that are read at once, in a millisecond
 _READING = frozenset({"GET", "HEAD"})
 _HEADERS = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -145,7 +147,12 @@ async def body_of(request: Request, limits: Limits = LIMITS) -> Any:
                 data += piece
                 if len(data) > limits.request_bytes:
                     raise too_large
+        # Two seconds for eight megabytes of brackets, in which the others are answered.
+        if len(data) > _SMALL:
+            return await run_in_threadpool(jsonio.loads, bytes(data), limits)
         return jsonio.loads(bytes(data), limits)
+    except ClientDisconnect:  # nobody hears it, and no log need tell of it
+        raise BadInput("The body ended early.") from None
     except TimeoutError:
         raise DeadlineExceeded(f"Send the whole request within {limits.request_seconds:g} seconds.") from None
     except ModelFault as error:

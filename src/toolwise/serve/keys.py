@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import os
 import re
 import secrets
 from collections.abc import Iterable
@@ -109,8 +110,16 @@ def entry(key: str, principal: str, expires: datetime | None = None) -> str:
     return f'[[keys]]\nsha256 = "{digest_of(key).hex()}"\nprincipal = {quoted(principal)}\n{until}'
 
 
+def readable_by_others(file: Path) -> bool:
+    """Whether other users of this machine can read the digests, and for whom keys are."""
+    return os.name == "posix" and bool(_mode(file) & 0o004)
+
+
 def read_keys(file: Path, audience: str = "", clock: Clock = _CLOCK, limits: Limits = LIMITS) -> Keys:
-    """The keys of a file. Raises BadInput naming the file and the key that cannot be used."""
+    """The keys of a file. Raises BadInput naming the file and the key that cannot be used, and for a file to which
+    anybody on this machine can add a key."""
+    if os.name == "posix" and _mode(file) & 0o002:
+        raise BadInput(f"Every user of this machine can write keys into {str(file)!r}: chmod 600 it.")
     told = read_toml(file, replace(limits, settings_bytes=limits.keys * _ENTRY_BYTES))
     listed = told.get("keys")
     if set(told) != {"keys"} or not isinstance(listed, list) or not 0 < len(listed) <= limits.keys:
@@ -119,6 +128,14 @@ def read_keys(file: Path, audience: str = "", clock: Clock = _CLOCK, limits: Lim
         return Keys([_key(number, each, limits) for number, each in enumerate(listed, 1)], audience, clock)
     except BadInput as error:
         raise BadInput(f"{str(file)!r}: {error}") from None
+
+
+def _mode(file: Path) -> int:
+    """Its permissions; none where it cannot be looked at, which whoever reads it will say."""
+    try:
+        return file.stat().st_mode
+    except OSError:
+        return 0
 
 
 def _key(number: int, told: Any, limits: Limits) -> Key:
