@@ -22,7 +22,7 @@ Not covered: sampling; it takes temperature and seed, and is the same whatever t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,8 @@ from toolwise.core.clock import Clock, SystemClock
 from toolwise.core.errors import ModelUnavailable
 
 _CLOCK = SystemClock()
+_DIGITS = 9  # of a number of words
+_SLOWEST = 10.0  # seconds before a piece, in which nobody can end the reply
 _MOST = 64  # items of a list and characters of a string that a schema may want
 
 
@@ -50,7 +52,7 @@ _MOST = 64  # items of a list and characters of a string that a schema may want
 class _Plan:
     """What one turn will be. A call is a name and its arguments; `broken` and `garbled` ones come last."""
 
-    texts: list[str] = field(default_factory=list)
+    texts: list[Iterable[str]] = field(default_factory=list)  # each as its words
     calls: list[tuple[str, str]] = field(default_factory=list)
     broken: tuple[str, str] | None = None
     stop: StopReason = StopReason.END
@@ -99,12 +101,12 @@ def _planned(request: ChatRequest) -> _Plan:
     last = request.messages[-1] if request.messages else Message(Role.USER)
     plan = _Plan()
     if last.role is Role.TOOL:
-        plan.texts.append(_told(request.messages))
+        plan.texts.append(_told(request.messages).split(" "))
     else:
         for line in last.text.splitlines() or [""]:
             _order(plan, line.strip())
     if request.output is not None:
-        plan.texts = [jsonio.dumps(smallest(request.output.schema or {"type": "object"}))]
+        plan.texts = [jsonio.dumps(smallest(request.output.schema or {"type": "object"})).split(" ")]
     callable_ = request.callable
     if not callable_:
         plan.calls = []
@@ -122,7 +124,7 @@ def _order(plan: _Plan, line: str) -> None:
     word, _, rest = line.partition(" ")
     match word:
         case "say":
-            plan.texts.append(rest)
+            plan.texts.append(rest.split(" "))
         case "call" | "broken":
             name, _, arguments = rest.partition(" ")
             if word == "call":
@@ -137,18 +139,18 @@ def _order(plan: _Plan, line: str) -> None:
             plan.stop = StopReason.REFUSED
         case "fail":
             plan.fails = True
-        case "long" if rest.isdecimal():
-            plan.texts.append(" ".join(f"word{number}" for number in range(int(rest))))
+        case "long" if rest.isdecimal() and len(rest) <= _DIGITS:
+            plan.texts.append(f"word{number}" for number in range(int(rest)))  # made one by one: a billion take no room
         case "pace" if rest.replace(".", "", 1).isdecimal():
-            plan.pace = float(rest)
+            plan.pace = min(float(rest), _SLOWEST)
         case _:
-            plan.texts.append(f"You said: {line}")
+            plan.texts.append(f"You said: {line}".split(" "))
 
 
 def _pieces(plan: _Plan) -> Iterator[str]:
     """The words of the texts, each with the space or the line's end before it."""
-    for number, text in enumerate(plan.texts):
-        for place, word in enumerate(text.split(" ")):
+    for number, words in enumerate(plan.texts):
+        for place, word in enumerate(words):
             yield (" " if place else "\n" if number else "") + word
 
 
