@@ -129,7 +129,8 @@ def test_what_is_left_out_is_counted_with_its_reason(folder: Path) -> None:
     [
         (
             "lama-squad",
-            "Please complete the following text so that it is factually correct: The keeper of the lighthouse lives in a",
+            "Please complete the following text so that it is factually correct: "
+            "The keeper of the lighthouse lives in a",
             ("tower",),
         ),
         (
@@ -153,9 +154,9 @@ def test_what_is_left_out_is_counted_with_its_reason(folder: Path) -> None:
         ("nq", "Answer the following question: when was the lighthouse of skarvik built?", ("1871",)),
         (
             "xquad-es",
-            "Your task is to answer a question based on the following paragraph: The lighthouse of Skarvik was built in "
-            "1871. Its first keeper was Ane Holm. Now answer the following question in English: ¿Cuándo se construyó el "
-            "faro?",
+            "Your task is to answer a question based on the following paragraph: The lighthouse of Skarvik was built "
+            "in 1871. Its first keeper was Ane Holm. Now answer the following question in English: ¿Cuándo se "
+            "construyó el faro?",
             ("1871",),
         ),
     ],

@@ -26,7 +26,7 @@ class Written:
     """What was written so far, and whether one of the answers stands in it."""
 
     def __init__(self, answers: Sequence[str]) -> None:
-        self._answers = [_readings(answer) for answer in answers]
+        self._answers = _by_kind(tuple(answers))
         self._written: list[list[str]] = [[], [], [], []]
         self.answered = False
 
@@ -35,18 +35,22 @@ class Written:
         readings = _readings(word)
         if not readings[0]:
             return False
-        for kind, (written, tokens) in enumerate(zip(self._written, readings, strict=True)):
-            before = len(written)
-            written += tokens
-            self.answered |= any(_ends_behind(written, before, answer[kind]) for answer in self._answers)
+        for answers, written, tokens in zip(self._answers, self._written, readings, strict=True):
+            for token in tokens:
+                written.append(token)
+                self.answered |= any(tuple(written[-size:]) in same for size, same in answers.items())
         return True
 
 
-def _ends_behind(written: Sequence[str], before: int, answer: Tokens) -> bool:
-    """Whether `answer` stands in what was written and ends behind the first `before` tokens."""
-    size = len(answer)
-    ends = range(max(before + 1, size), len(written) + 1)
-    return size > 0 and any(tuple(written[end - size : end]) == answer for end in ends)
+@lru_cache(maxsize=64)  # an answer is judged again with every token that is written
+def _by_kind(answers: tuple[str, ...]) -> list[dict[int, set[Tokens]]]:
+    """For each reading, the answers by how many tokens they are."""
+    found: list[dict[int, set[Tokens]]] = [{}, {}, {}, {}]
+    for answer in answers:
+        for by_size, tokens in zip(found, _readings(answer), strict=True):
+            if tokens:
+                by_size.setdefault(len(tokens), set()).add(tokens)
+    return found
 
 
 @lru_cache(maxsize=1 << 14)
