@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import anthropic
@@ -10,7 +9,7 @@ import pytest
 from anthropic import Anthropic, beta_tool
 from pydantic import BaseModel
 
-from recording_api import RecordingApi, recording_api
+from recording_api import RecordingApi
 from toolwise.core import jsonio
 from toolwise.core.chat import CallDelta, ChatCall, ChatReply, ReplyEnded, Role, StopReason, TextDelta, TokenUsage
 from toolwise.core.errors import BadInput, Denied, NotFound, Overloaded, Unauthenticated
@@ -24,17 +23,6 @@ USAGE = TokenUsage(20, 7, 4)
 ONE = ChatReply("I look.", (ChatCall("call_1", "f", '{"n":9007199254740993}'),), StopReason.CALLS, USAGE)
 TWO = ChatReply("", (ChatCall("a", "f", '{"n":1}'), ChatCall("b", "g", "{}")), StopReason.CALLS)
 ANSWER = ChatReply("Ærlig talt: 42 😀", usage=USAGE)
-
-
-@pytest.fixture(scope="module")
-def api() -> Iterator[RecordingApi]:
-    with recording_api() as found:
-        yield found
-
-
-@pytest.fixture(params=[False, True], ids=["whole", "streamed"])
-def streamed(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
 
 
 class Client:

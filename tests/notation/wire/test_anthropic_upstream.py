@@ -11,15 +11,9 @@ import pytest
 from toolwise.core.chat import (
     ChatCall,
     ChatReply,
-    ChatRequest,
-    Message,
-    ReplyEnded,
-    Role,
     StopReason,
-    TextDelta,
     TokenUsage,
     gathered,
-    pieces,
 )
 from toolwise.core.errors import (
     BadInput,
@@ -34,9 +28,7 @@ from toolwise.core.errors import (
     Unauthenticated,
 )
 from toolwise.notation.wire import anthropic as wire
-from wire_talk import IDENT, told, written
-
-ASKED = ChatRequest((Message(Role.USER, "Hello"),), model="a-model", max_tokens=100)
+from wire_talk import told
 
 
 def told_by(*events: Any) -> ChatReply:
@@ -151,29 +143,6 @@ def test_pings_thoughts_and_blocks_of_the_server_are_passed_over() -> None:
     assert reply == ChatReply("Hi", usage=TokenUsage(10, 2, 3))
 
 
-def test_nothing_follows_an_end() -> None:
-    reader = wire.reader()
-    ended = [delta for event in told(ends("end_turn")) for delta in reader.push(event)]
-    assert [type(delta) for delta in ended] == [ReplyEnded]
-    assert reader.flush() == []
-    writer = wire.writer(ASKED, IDENT)
-    written(writer, pieces(ChatReply("a")))
-    assert writer.push(TextDelta("b")) == []
-    assert writer.fail(ModelUnavailable("gone")) == []
-
-
-@pytest.mark.parametrize("sent", [None, [], "x", {}, {"content": "x"}, {"error": {}}])
-def test_what_is_no_message_is_refused(sent: Any) -> None:
-    with pytest.raises(ModelUnavailable):
-        wire.read_reply(sent)
-
-
-@pytest.mark.parametrize("data", ["x", "[]", "1", '{"type": NaN}'])
-def test_an_event_that_is_none_is_refused(data: str) -> None:
-    with pytest.raises(ModelUnavailable):
-        told_by(data)
-
-
 @pytest.mark.parametrize(
     ("error", "status", "kind"),
     [
@@ -191,19 +160,3 @@ def test_an_event_that_is_none_is_refused(data: str) -> None:
 )
 def test_errors_have_the_status_and_the_type_of_the_api(error: Any, status: int, kind: str) -> None:
     assert wire.write_error(error) == (status, {"type": "error", "error": {"type": kind, "message": "x"}})
-
-
-def test_an_error_in_a_stream_is_raised_by_its_type() -> None:
-    for error, raised in [(BadInput("too long"), BadInput), (Overloaded("busy"), ModelUnavailable)]:
-        reader = wire.reader()
-        events = [*wire.writer(ASKED, IDENT).push(TextDelta("a")), *wire.writer(ASKED, IDENT).fail(error)]
-        with pytest.raises(raised, match=str(error)):
-            for event in events:
-                reader.push(event)
-
-
-@pytest.mark.parametrize("sent", [None, "gone", [], {"error": "gone"}, {"error": {"message": 5}}, {"detail": "x"}])
-def test_an_error_in_any_shape_is_read(sent: Any) -> None:
-    assert isinstance(wire.read_error(400, sent), BadInput)
-    assert isinstance(wire.read_error(502, sent), ModelUnavailable)
-    assert isinstance(wire.read_error(401, sent), ModelUnavailable)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -11,7 +10,7 @@ from google import genai
 from google.genai import errors, types
 from pydantic import BaseModel, Field
 
-from recording_api import Received, RecordingApi, recording_api
+from recording_api import Received, RecordingApi
 from toolwise.core import jsonio
 from toolwise.core.chat import ChatCall, ChatReply, ChatRequest, Role, StopReason, TextDelta, TokenUsage
 from toolwise.core.errors import BadInput, Denied, InvalidArguments, NotFound, Overloaded, Unauthenticated
@@ -39,17 +38,6 @@ def asked(received: Received) -> ChatRequest:
     model, _, method = received.path.rpartition("/")[2].partition(":")
     request = wire.read_request(jsonio.loads(received.body))
     return replace(request, model=model, stream=method == "streamGenerateContent")
-
-
-@pytest.fixture(scope="module")
-def api() -> Iterator[RecordingApi]:
-    with recording_api() as found:
-        yield found
-
-
-@pytest.fixture(params=[False, True], ids=["whole", "streamed"])
-def streamed(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
 
 
 class Client:

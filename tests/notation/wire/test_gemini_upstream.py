@@ -10,14 +10,9 @@ import pytest
 
 from toolwise.core.chat import (
     ChatReply,
-    ChatRequest,
-    Message,
-    Role,
     StopReason,
-    TextDelta,
     TokenUsage,
     gathered,
-    pieces,
 )
 from toolwise.core.errors import (
     BadInput,
@@ -32,9 +27,7 @@ from toolwise.core.errors import (
     Unauthenticated,
 )
 from toolwise.notation.wire import gemini as wire
-from wire_talk import IDENT, told, written
-
-ASKED = ChatRequest((Message(Role.USER, "Hello"),))
+from wire_talk import told
 
 
 def told_by(*events: Any) -> ChatReply:
@@ -124,34 +117,6 @@ def test_usage_is_what_the_last_piece_says_with_the_thoughts() -> None:
     assert told_by(first, says(reason="STOP")).usage == TokenUsage(9, 1)
 
 
-def test_a_stream_that_broke_off_is_cut_off() -> None:
-    assert told_by().stop is StopReason.LENGTH
-    assert told_by(says({"text": "a"})) == ChatReply("a", stop=StopReason.LENGTH)
-    reader = wire.reader()
-    assert len(reader.flush()) == 1
-    assert reader.flush() == []
-    assert reader.push(told([says({"text": "late"})])[0]) == []
-
-
-def test_nothing_is_written_after_an_end() -> None:
-    writer = wire.writer(ASKED, IDENT)
-    written(writer, pieces(ChatReply("a")))
-    assert writer.push(TextDelta("b")) == []
-    assert writer.fail(ModelUnavailable("gone")) == []
-
-
-@pytest.mark.parametrize("sent", [None, [], "x", {}, {"candidates": []}, {"candidates": ["x"]}, {"error": {}}])
-def test_what_is_no_response_is_refused(sent: Any) -> None:
-    with pytest.raises(ModelUnavailable):
-        wire.read_reply(sent)
-
-
-@pytest.mark.parametrize("data", ["x", "[]", "1", '{"candidates": NaN}'])
-def test_an_event_that_is_none_is_refused(data: str) -> None:
-    with pytest.raises(ModelUnavailable):
-        told_by(data)
-
-
 @pytest.mark.parametrize(
     ("error", "status", "word"),
     [
@@ -169,20 +134,3 @@ def test_an_event_that_is_none_is_refused(data: str) -> None:
 )
 def test_errors_have_the_status_and_the_word_of_the_api(error: Any, status: int, word: str) -> None:
     assert wire.write_error(error) == (status, {"error": {"code": status, "message": "x", "status": word}})
-
-
-def test_an_error_in_a_stream_is_raised_by_its_code() -> None:
-    for error, raised in [(BadInput("too long"), BadInput), (Overloaded("busy"), ModelUnavailable)]:
-        reader = wire.reader()
-        with pytest.raises(raised, match=str(error)):
-            for event in wire.writer(ASKED, IDENT).fail(error):
-                reader.push(event)
-
-
-@pytest.mark.parametrize(
-    "sent", [None, "gone", [], {"error": "gone"}, {"error": {"code": "x"}}, [{"error": {"code": 4}}]]
-)
-def test_an_error_in_any_shape_is_read(sent: Any) -> None:
-    assert isinstance(wire.read_error(400, sent), BadInput)
-    assert isinstance(wire.read_error(502, sent), ModelUnavailable)
-    assert isinstance(wire.read_error(403, sent), ModelUnavailable)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +10,7 @@ import pydantic
 import pytest
 from openai import OpenAI
 
-from recording_api import Received, RecordingApi, recording_api
+from recording_api import Received, RecordingApi
 from toolwise.core import jsonio
 from toolwise.core.chat import (
     ChatCall,
@@ -136,17 +135,6 @@ class Responses(Talk):
 
 def user(text: str) -> Any:
     return {"role": "user", "content": text}
-
-
-@pytest.fixture(scope="module")
-def api() -> Iterator[RecordingApi]:
-    with recording_api() as found:
-        yield found
-
-
-@pytest.fixture(params=[False, True], ids=["whole", "streamed"])
-def streamed(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
 
 
 @pytest.fixture(params=[Chat, Responses])

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-import pytest
+from formats import FORMATS, Format, every_format
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolwise.core import jsonio
-from toolwise.core.chat import ChatRequest, ReplyEnded
+from toolwise.core.chat import ChatReply, ChatRequest, ReplyEnded, gathered
 from toolwise.core.errors import BadInput, ModelUnavailable, ToolwiseError
 from toolwise.notation.wire import anthropic, gemini
 from toolwise.notation.wire.sse import encode
@@ -102,45 +102,70 @@ STREAMS: dict[Any, Any] = {
     ],
     gemini: [REPLIES[gemini], {"error": {"code": 503, "message": "x", "status": "UNAVAILABLE"}}],
 }
-FORMATS = pytest.mark.parametrize("wire", [anthropic, gemini], ids=["anthropic", "gemini"])
+EXAMPLES = Path(__file__).parent / "examples"
+FILES = {
+    format.name: [jsonio.loads(file.read_text("utf-8")) for file in sorted((EXAMPLES / format.name).glob("*.json"))]
+    for format in FORMATS
+}
 
 
-@FORMATS
-def test_the_bodies_that_are_spoilt_are_whole(wire: Any) -> None:
-    assert isinstance(wire.read_request(REQUESTS[wire]), ChatRequest)
-    assert wire.read_reply(REPLIES[wire]).calls
+def samples(format: Format, kind: str, more: dict[Any, Any]) -> list[Any]:
+    """The recorded bodies of this kind, and one with whatever they have not."""
+    own = [more[format.wire]] if format.wire in more else []
+    return own + [file[kind] for file in FILES[format.name] if kind in file]
 
 
-@FORMATS
+def check(reply: ChatReply) -> None:
+    """A turn of which every call has an id of its own, a name and arguments that are text."""
+    assert len({call.id for call in reply.calls} - {""}) == len(reply.calls)
+    assert all(isinstance(call.name, str) and isinstance(call.arguments, str) for call in reply.calls)
+
+
+@every_format
+def test_the_bodies_that_are_spoilt_are_whole(format: Format) -> None:
+    for body in samples(format, "request", REQUESTS):
+        assert isinstance(format.wire.read_request(body), ChatRequest)
+    assert any(format.wire.read_reply(body).calls for body in samples(format, "reply", REPLIES))
+
+
+@every_format
 @given(data=st.data())
-def test_a_spoilt_request_is_read_or_refused_by_a_place_in_it(wire: Any, data: st.DataObject) -> None:
-    sent = data.draw(spoilt(REQUESTS[wire]))
+def test_a_spoilt_request_is_read_or_refused_by_a_place_in_it(format: Format, data: st.DataObject) -> None:
+    sent = data.draw(spoilt(data.draw(st.sampled_from(samples(format, "request", REQUESTS)))))
     refused: BadInput | None = None
     try:
-        assert isinstance(wire.write_request(wire.read_request(sent)), dict)
+        asked = format.wire.read_request(sent)
+        assert isinstance(asked, ChatRequest)
+        assert all(isinstance(message.text, str) for message in asked.messages)
+        assert isinstance(format.wire.write_request(asked), dict)
     except BadInput as error:
         refused = error
     if refused:
         assert str(refused).startswith(refused.field or "body")
-        assert wire.write_error(refused)[0] == 400
-        jsonio.compact(wire.write_error(refused)[1]).encode()
+        assert format.wire.write_error(refused)[0] == 400
+        jsonio.compact(format.wire.write_error(refused)[1]).encode()
 
 
-@FORMATS
+@every_format
 @given(data=st.data())
-def test_a_spoilt_reply_is_read_or_is_the_server_s_fault(wire: Any, data: st.DataObject) -> None:
-    sent = data.draw(spoilt(REPLIES[wire]) | VALUES)
-    with suppress(ModelUnavailable):
-        wire.read_reply(sent)
-    assert isinstance(wire.read_error(data.draw(st.integers(300, 599)), sent), ToolwiseError)
-
-
-@FORMATS
-@given(data=st.data())
-def test_a_spoilt_stream_is_read_or_is_the_server_s_fault(wire: Any, data: st.DataObject) -> None:
-    events = [event for event in data.draw(spoilt(STREAMS[wire])) if isinstance(event, dict)]
+def test_a_spoilt_reply_is_read_or_is_the_server_s_fault(format: Format, data: st.DataObject) -> None:
+    sent = data.draw(spoilt(data.draw(st.sampled_from(samples(format, "reply", REPLIES)))) | VALUES)
+    assert isinstance(format.wire.read_error(data.draw(st.integers(300, 599)), sent), ToolwiseError)
     try:
-        deltas = read(wire.reader(), map(encode, told(events)))
-    except (ModelUnavailable, BadInput):
+        reply = format.wire.read_reply(sent)
+    except ModelUnavailable:
+        return
+    check(reply)
+
+
+@every_format
+@given(data=st.data())
+def test_a_spoilt_stream_is_read_or_is_the_server_s_fault(format: Format, data: st.DataObject) -> None:
+    sent = data.draw(spoilt(data.draw(st.sampled_from(samples(format, "events", STREAMS)))))
+    events = [event for event in sent if isinstance(event, dict | str)]
+    try:
+        deltas = read(format.wire.reader(), map(encode, told(events)))
+    except (ModelUnavailable, BadInput):  # the latter for an error that says so of the request
         return
     assert [type(delta) for delta in deltas].count(ReplyEnded) == 1
+    check(gathered(deltas))

@@ -35,11 +35,24 @@ def promised_otherwise(api: str) -> ModelUnavailable:
     return ModelUnavailable(f"The server answers with something else than {api} promises.")
 
 
-def said(status: int, message: Any, limits: Limits = LIMITS) -> ToolwiseError:
+def read_error(status: int, body: Any, kinds: Mapping[str, int], limits: Limits = LIMITS) -> ToolwiseError:
     """What a server's error is here: the request's fault (BadInput), or the server's (ModelUnavailable).
 
-    `message` is what the server said of it; where it is about a key, that is not repeated.
+    In a stream there is no `status` (0): the error's own number stands for it, or its word, of which `kinds` says the
+    status. What the server says of it is kept, in whichever of the shapes that are about; of a key it is not repeated.
     """
+    if isinstance(body, list) and body:  # in a stream that is a JSON array
+        body = body[0]
+    error = body.get("error", body) if isinstance(body, Mapping) else body
+    if not isinstance(error, Mapping):
+        return _said(status or 500, error, limits)
+    words = [error.get(key) for key in ("code", "type", "status")]
+    numbers = [kinds.get(word, 0) if isinstance(word, str) else word for word in words]
+    own = next((number for number in numbers if isinstance(number, int) and number), 500)
+    return _said(status or own, error.get("message") or error.get("detail"), limits)
+
+
+def _said(status: int, message: Any, limits: Limits) -> ToolwiseError:
     if status in (401, 403):
         return ModelUnavailable(f"The server refuses the key ({status}): check it and what it may be used for.")
     words = jsonio.one_line(message) if isinstance(message, str) else ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from toolwise.core.errors import BadInput, ToolwiseError
+from toolwise.notation.wire import server
 from toolwise.notation.wire.base import Json, status_of
-from toolwise.notation.wire.server import said
 
 # Statuses that this API has of its own.
 _STATUS = {"timeout": 504, "overloaded": 529}
@@ -33,6 +33,4 @@ def write_error(error: ToolwiseError) -> tuple[int, Json]:
 
 def read_error(status: int, body: Any) -> ToolwiseError:
     """What an answer with this status says. In a stream there is no status (0), and the error's type stands for it."""
-    error = body.get("error") if isinstance(body, dict) else None
-    kind, message = (error.get("type"), error.get("message")) if isinstance(error, dict) else (None, error)
-    return said(status or next((known for known, name in _TYPES.items() if name == kind), 500), message)
+    return server.read_error(status, body, {kind: number for number, kind in _TYPES.items()})

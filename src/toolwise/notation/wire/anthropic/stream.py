@@ -13,7 +13,7 @@ from toolwise.notation.wire.anthropic.errors import read_error, write_error
 from toolwise.notation.wire.anthropic.reply import API, ending, opening, read_stop, read_usage, write_usage
 from toolwise.notation.wire.base import Event, Ident, Json
 from toolwise.notation.wire.server import event_json, promised_otherwise
-from toolwise.notation.wire.turn import Nesting, arguments_text, own_id, told_stop
+from toolwise.notation.wire.turn import Arguments, Nesting, arguments_text, own_id, told_stop
 
 
 class Writer:
@@ -31,6 +31,7 @@ class Writer:
         self._open: int | None = None  # the block that grows
         self._text = False  # whether that is text
         self._of_call: dict[int, int | None] = {}  # a call's number -> its block; None for one that is text
+        self._arguments: dict[int, Arguments] = {}  # by block; where there are none, its start has said so
         self._ended = False
 
     def push(self, delta: ChatDelta) -> list[Event]:
@@ -80,8 +81,8 @@ class Writer:
         block = self._of_call[delta.index]
         if block is None:
             return self._grow_text(delta.arguments)
-        if delta.arguments:
-            events.append(self._grown({"type": "input_json_delta", "partial_json": delta.arguments}, block))
+        if piece := self._arguments.setdefault(block, Arguments()).push(delta.arguments):
+            events.append(self._grown({"type": "input_json_delta", "partial_json": piece}, block))
         return events
 
     def _begin(self, block: Json) -> list[Event]:
@@ -107,7 +108,8 @@ class _Block:
     number: int
     input: Any
     nesting: Nesting = field(default_factory=Nesting)
-    begun: bool = False  # whether any arguments came that are not blank
+    arguments: Arguments = field(default_factory=Arguments)
+    begun: bool = False  # whether any of them came that are not blank
     stopped: bool = False
 
     @property
@@ -185,19 +187,18 @@ class Reader:
         block, piece = self._blocks.get(_index(said)), delta.get("partial_json")
         if block is None or not isinstance(piece, str):
             return []
-        return self._grown(block, piece)
+        block.nesting.push(piece)
+        block.begun = block.begun or bool(piece.strip())
+        told = block.arguments.push(piece)
+        return [CallDelta(block.number, told)] if told else []
 
     def _block_stopped(self, said: Mapping[str, Any]) -> list[ChatDelta]:
         block = self._blocks.get(_index(said))
         if block is None or block.stopped:
             return []
         block.stopped = True
-        return [] if block.begun else self._grown(block, arguments_text(block.input))
-
-    def _grown(self, block: _Block, piece: str) -> list[ChatDelta]:
-        block.nesting.push(piece)
-        block.begun = block.begun or bool(piece.strip())
-        return [CallDelta(block.number, piece)] if piece else []
+        rest = block.arguments.end() if block.begun else arguments_text(block.input)
+        return [CallDelta(block.number, rest)] if rest else []
 
 
 def _index(said: Mapping[str, Any]) -> int:

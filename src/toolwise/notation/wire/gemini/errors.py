@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from toolwise.core.errors import ToolwiseError
+from toolwise.notation.wire import server
 from toolwise.notation.wire.base import Json, status_of
-from toolwise.notation.wire.server import said
 
 _WORDS = {
     400: "INVALID_ARGUMENT",
@@ -26,14 +26,5 @@ def write_error(error: ToolwiseError) -> tuple[int, Json]:
 
 
 def read_error(status: int, body: Any) -> ToolwiseError:
-    """What an answer with this status says. In a stream there is no status (0), and the error's code stands for it.
-
-    A stream that is a JSON array has its error in a list.
-    """
-    if isinstance(body, list) and body:
-        body = body[0]
-    error = body.get("error", body) if isinstance(body, dict) else body
-    if not isinstance(error, dict):
-        return said(status or 500, error)
-    code = error.get("code")
-    return said(status or (code if isinstance(code, int) else 500), error.get("message"))
+    """What an answer with this status says. In a stream there is no status (0), and the error's code stands for it."""
+    return server.read_error(status, body, {})

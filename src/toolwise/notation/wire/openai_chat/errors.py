@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from toolwise.core.errors import BadInput, ToolwiseError
+from toolwise.notation.wire import server
 from toolwise.notation.wire.base import Json, status_of
-from toolwise.notation.wire.server import said
 
 _TYPES = {
     400: "invalid_request_error",
@@ -17,6 +16,7 @@ _TYPES = {
     413: "invalid_request_error",
     429: "rate_limit_error",
 }
+_KINDS = {"invalid_request_error": 400, "invalid_prompt": 400, "authentication_error": 401, "permission_error": 403}
 
 
 def write_error(error: ToolwiseError) -> tuple[int, Json]:
@@ -35,8 +35,5 @@ def error_object(error: ToolwiseError) -> Json:
 
 
 def read_error(status: int, body: Any) -> ToolwiseError:
-    """What a server that refuses or fails says, in whichever of the shapes that are about."""
-    error = body.get("error", body) if isinstance(body, Mapping) else body
-    if isinstance(error, Mapping):
-        error = error.get("message") or error.get("detail")
-    return said(status, error)
+    """What an answer with this status says. In a stream there is no status (0), and the error's type stands for it."""
+    return server.read_error(status, body, _KINDS)

@@ -14,7 +14,7 @@ from typing import Any
 
 from toolwise.core import jsonio
 from toolwise.core.chat import CallDelta
-from toolwise.notation.wire.turn import Nesting, own_id
+from toolwise.notation.wire.turn import Arguments, Nesting, own_id
 
 
 @dataclass(slots=True)
@@ -26,25 +26,15 @@ class _Call:
     name: str = ""
     begun: bool = False  # whether the first piece went out, with the name
     nesting: Nesting = field(default_factory=Nesting)
-    held: str = ""  # of the arguments, while they may still be nothing at all
-    told: bool = False  # whether any of them went out
+    arguments: Arguments = field(default_factory=Arguments)
 
     def take(self, name: str, arguments: str) -> list[CallDelta]:
         self.name = self.name or name
         self.nesting.push(arguments)
-        self.held += arguments
-        if not self.told and "null".startswith(self.held.strip()):
-            arguments = ""
-        else:
-            arguments, self.held, self.told = self.held, "", True
-        return self._out(arguments)
+        return self._out(self.arguments.push(arguments))
 
     def end(self) -> list[CallDelta]:
-        """Nothing at all, blanks and null are an object without arguments."""
-        if not self.name and not self.held and not self.told:
-            return []
-        nothing = not self.told and self.held.strip() in ("", "null")
-        return self._out("{}" if nothing else self.held, last=True)
+        return self._out(self.arguments.end(), last=True) if self.name or self.arguments.begun else []
 
     def _out(self, arguments: str, last: bool = False) -> list[CallDelta]:
         if not self.begun:

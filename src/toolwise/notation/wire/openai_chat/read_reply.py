@@ -29,7 +29,7 @@ def read_reply(body: Any) -> ChatReply:
     with promised():
         reply = Field(body)
         if not reply["error"].absent:
-            raise broken_off(reply.object())
+            raise failed(reply.object())
         choices = reply["choices"].items()
         if not choices:
             raise reply["choices"].refused("there is none")
@@ -50,14 +50,14 @@ class Reader:
         self._ended = False
 
     def push(self, event: Event) -> list[ChatDelta]:
-        """Raises ModelUnavailable for what the API does not promise, and where the server says that it failed."""
+        """Raises what `read_error` says for an error, ModelUnavailable for what the API does not promise."""
         if self._ended or not event.data.strip():  # some servers keep a line open by events without data
             return []
         if event.data.strip() == DONE:
             return self.flush()
         body = event_json(event.data)
         if body.get("error") or event.name == "error":
-            raise broken_off(body)
+            raise read_error(0, body)
         deltas: list[ChatDelta] = []
         with promised():
             chunk = Field(body)
@@ -116,8 +116,8 @@ def promised() -> Iterator[None]:
         raise ModelUnavailable(f"The server's reply does not fit its API: {error}") from None
 
 
-def broken_off(body: Mapping[str, Any]) -> ModelUnavailable:
-    """A server's error in the middle of a stream."""
+def failed(body: Mapping[str, Any]) -> ModelUnavailable:
+    """An error that a server says where its reply should be."""
     return ModelUnavailable(str(read_error(500, body)))
 
 

@@ -13,8 +13,9 @@ from typing import Any
 from toolwise.core.chat import ChatDelta, ChatReply, ReplyEnded, StopReason, TextDelta, TokenUsage, gathered
 from toolwise.notation.wire.base import Event
 from toolwise.notation.wire.fields import Field
+from toolwise.notation.wire.openai_chat.errors import read_error
 from toolwise.notation.wire.openai_chat.pieces import CallPieces
-from toolwise.notation.wire.openai_chat.read_reply import broken_off, promised, read_usage
+from toolwise.notation.wire.openai_chat.read_reply import failed, promised, read_usage
 from toolwise.notation.wire.openai_chat.reply import DONE
 from toolwise.notation.wire.server import event_json
 
@@ -55,13 +56,16 @@ class Reader:
         self._ended = False
 
     def push(self, event: Event) -> list[ChatDelta]:
-        """Raises ModelUnavailable for what the API does not promise, and where the server says that it failed."""
+        """Raises what `read_error` says for an error, ModelUnavailable for what the API does not promise."""
         if self._ended or event.data.strip() in ("", DONE):
             return []
         body = event_json(event.data)
         kind = Field(body)["type"].word or event.name
         if kind == "error" or body.get("error"):
-            raise broken_off(body)
+            raise read_error(0, body)
+        response = body.get("response")
+        if kind == "response.failed" and isinstance(response, Mapping):
+            raise read_error(0, response)
         with promised():
             if kind in _LAST:
                 return [*self.read_response(Field(body)["response"], _LAST[kind]), *self.flush()]
@@ -83,7 +87,7 @@ class Reader:
         """How the turn ended, and all of it that was not told before."""
         status = response["status"].text(status)
         if status == "failed" or not response["error"].absent:
-            raise broken_off({"error": response["error"].value})
+            raise failed({"error": response["error"].value})
         reason = {} if response["incomplete_details"].absent else response["incomplete_details"].object()
         if status == "completed":
             self._stop = StopReason.END
