@@ -23,7 +23,8 @@ from toolwise.decode.local import ChatSettings, LocalChat
 from toolwise.evals.bfcl.data import Example, sample
 from toolwise.evals.bfcl.judge import bfcl_checker
 from toolwise.evals.bfcl.report import table
-from toolwise.evals.bfcl.run import ANSWERS, Asking, answer, answers
+from toolwise.evals.answers import ANSWERS, answers
+from toolwise.evals.bfcl.run import Asking, answer
 from toolwise.models.base import LanguageModel, Session
 
 CATEGORIES = ("simple_python", "multiple", "parallel", "parallel_multiple", "irrelevance")
