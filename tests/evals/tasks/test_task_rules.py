@@ -155,6 +155,7 @@ def test_plain_words_are_read_as_a_person_would(words: list[str], answer: str, c
         ("AT&T", " at AT&T, in"),
         ("São Paulo", " Sao Paulo"),
         ("Sao Paulo", " Sa\u0303o Paulo"),  # the accent as a character of its own
+        ("Sao Paulo", " São-Paulo"),
         ("Köln", " K\u00d6LN"),
         ("Strasse", " Straße"),
         ("film", " \ufb01lm"),  # a ligature
@@ -247,6 +248,7 @@ def test_a_word_that_was_cut_off_is_not_read() -> None:
         (" 3rd", "3"),
         (" 1/2", "1/2"),
         (" 2 1/2 hours", "2 1/2"),
+        (" 2 7/2 hours", "2"),
         (" 2\u00bd hours", "2\u00bd"),
         (" 10/2", "10"),  # a division that was not done
         (" 5/30/2021", "5"),

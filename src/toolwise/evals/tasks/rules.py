@@ -7,8 +7,8 @@
 The paper says no more than that; what follows from strictness is decided here. A word is what white space separates
 and holds a letter or digit. Whole words are compared; case, accents, articles and the punctuation around and between
 letters do not count, but digits do: 1,000 is not 1, and 1-0 is not 10. A number is one in digits, with its sign,
-commas, decimals and fraction. An answer that no two decimals can write may be rounded to two or more, since the
-calculator does so. An equation behind the first number's sentence is not looked at.
+commas, decimals and fraction; it may be rounded to two decimals or more, since the calculator rounds to two. An
+equation behind the first number's sentence is not looked at.
 
 Not covered: another way to say the same (two for 2, NYC for New York City), unless it is among the answers; answers in
 scripts without spaces.
@@ -81,8 +81,6 @@ def _answer(text: str) -> tuple[Number | None, bool]:
     equals = _EQUALS.search(text, begin, end.start() if end else len(text))
     if equals is None:
         return first, end is not None
-    if equals.start() < first.start:
-        return first, True
     right = len(text) - len(text[equals.end() :].lstrip())
     end = _SENTENCE_END.search(text, right)
     second = number_in(text, right, end.start() if end else len(text))
@@ -90,10 +88,8 @@ def _answer(text: str) -> tuple[Number | None, bool]:
 
 
 def _same(read: Number, answer: Fraction) -> bool:
-    if read.value == answer:
-        return True
-    too_long = (answer * 100).denominator > 1
-    return too_long and read.places >= 2 and abs(read.value - answer) * 10**read.places <= Fraction(1, 2)
+    """Whether they are equal, or one is the other rounded to the two or more decimals that were written."""
+    return read.value == answer or (read.places >= 2 and abs(read.value - answer) * 10**read.places <= Fraction(1, 2))
 
 
 @dataclass(frozen=True, slots=True)
