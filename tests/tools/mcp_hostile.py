@@ -131,6 +131,14 @@ def call(way: str, id: Any, params: dict[str, Any], mark: Path | None) -> None:
         case "picture":
             blocks = [{"type": "image", "data": "AAAA", "mimeType": "image/png"}, {"type": "text", "text": said}]
             answer["result"] = {"content": blocks}
+        case "thousands of parts":
+            answer["result"] = {"content": [{"type": "text", "text": said}] * 5_000}
+        case "parts of parts":
+            many, audience = {str(n): n for n in range(20_000)}, ["nobody"] * 20_000
+            part = {"type": "text", "text": said, "_meta": many, "annotations": {"audience": audience}}
+            answer["result"] = {"content": [part], "_meta": many, **many}
+        case "large notification":
+            say({"method": "notifications/message", "params": {"level": "info", "data": ["x"] * 30_000}})
         case "structured":
             answer["result"] = {"content": [], "structuredContent": {"n": 2**60, "é": "日本"}}
         case "env":

@@ -98,7 +98,24 @@ def test_a_server_that_was_silent_twice_is_started_anew(tmp_path: Path) -> None:
 
 @pytest.mark.case("H7")
 def test_a_server_that_chatters_without_end_is_ended() -> None:
-    with asking("chatters", limits=QUICK, **READS) as ask:
+    with asking("chatters", limits=replace(SHORT, attempts=1), **READS) as ask:
+        assert ask("s__echo", text="a").code == "tool_unavailable"
+
+
+@pytest.mark.parametrize(
+    ("way", "says"),
+    [("thousands of parts", "\na\n(4000 more parts of this result are left out.)"), ("parts of parts", "a")],
+)
+def test_what_nobody_reads_of_a_result_costs_nothing_and_what_is_left_out_is_told(way: str, says: str) -> None:
+    """The package takes ten seconds to check it, in which no other server is heard."""
+    with asking(way, **READS) as ask:
+        result = ask("s__echo", text="a")
+        assert result.ok
+        assert result.text.endswith(says)
+
+
+def test_a_message_of_more_values_than_one_needs_ends_its_server() -> None:
+    with asking("large notification", limits=replace(SHORT, attempts=1), **READS) as ask:
         assert ask("s__echo", text="a").code == "tool_unavailable"
 
 

@@ -74,6 +74,7 @@ class Limits:
     chat_messages: int = 10_000  # of one conversation; each is named and looked for, and no model reads so many
     chat_tools: int = 1_024  # of one request; a catalogue shows eight of so many
     pieces_ahead: int = 64  # of a reply that its reader has not taken yet; then the model waits for the reader
+    told_bytes: int = 2_000  # of a header that says what is not masked; servers in front take four to eight thousand
     ping_seconds: float = 10.0  # without a piece, after which a stream says that it lives; proxies give up after 30
     stalled_seconds: float = 30.0  # that a reader takes nothing, after which it counts as gone
     turns_per_reply: int = 16  # that a model with tools of the server's takes until its answer
@@ -113,6 +114,8 @@ class Limits:
     mcp_tools: int = 256  # of one server, as of an OpenAPI description
     mcp_pages: int = 64  # of a listing; servers put fifty tools on a page
     mcp_bytes: int = 4 * 1024 * 1024  # of one message; a listing of so many tools, or a picture
+    mcp_parts: int = 1_000  # of a result's content; servers send a few
+    mcp_values: int = 20_000  # of a message beside listings and results; one has a few dozen
     mcp_unasked: int = 1_000  # messages in a row that answer nothing; a long call tells its progress a hundred times
     mcp_start_seconds: float = 30.0  # until a server has listed its tools; some are fetched first, by npx or uvx
     mcp_call_seconds: float = 8.0  # of one call, unless the server is given more; below call_seconds

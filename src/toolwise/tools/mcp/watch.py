@@ -2,7 +2,9 @@
 
 Covered: an answer to what was never asked, or answered before (`strict`: where one pipe carries all of them), and a
 server that talks and never answers, end its session; of a listing, tools that are none are taken out and noted, so that
-one of them costs the others nothing, and so is all that a server says of its tools beyond name, description and schema.
+one of them costs the others nothing. Of listings, tools, results and their parts only what is read here is left: the
+package checks all of it, which takes seconds for a megabyte that nobody reads, in the one loop through which every
+server's messages pass. What else a server says is bounded in its number of values.
 """
 
 from __future__ import annotations
@@ -10,10 +12,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
+from toolwise.core import jsonio
 from toolwise.core.limits import Limits
 from toolwise.tools.mcp.life import Life
+
+_LISTING = ("tools", "nextCursor", "resultType", "ttlMs", "cacheScope")
+_RESULT = ("content", "structuredContent", "isError", "resultType")
+_PART = ("type", "text", "data", "mimeType", "uri", "name", "blob")
 
 Streams = AbstractAsyncContextManager[tuple[Any, Any]]
 
@@ -47,15 +55,39 @@ class Watch:
             self._unasked += 1
             if self._unasked > self.limits.mcp_unasked:
                 self.life.end(f"said {self.limits.mcp_unasked} things in a row that nobody had asked for")
-            return self._unasked <= self.limits.mcp_unasked
+            return self._unasked <= self.limits.mcp_unasked and self._few(message.params)
         self._unasked = 0
         method = self._asked.pop(str(message.id), None)
         if method is None and self.strict:
             self.life.end("answered what it was not asked, or had answered before")
             return False
-        if method == "tools/list" and hasattr(message, "result"):
-            self._tools(message.result)
+        result = getattr(message, "result", None)
+        if method == "tools/list" and result is not None:
+            _leave(result, _LISTING)
+            self._tools(result)
+        elif method == "tools/call" and result is not None:
+            _leave(result, _RESULT)
+            self._content(result)
+        else:
+            return self._few(result)
         return True
+
+    def _few(self, value: Any) -> bool:
+        """Whether a message that the package checks whole has no more values than one of its kind needs."""
+        most = self.limits.mcp_values
+        if sum(1 for _ in islice(jsonio.walk(value), most + 1)) <= most:
+            return True
+        self.life.end(f"sent a message of more than {most} values")
+        return False
+
+    def _content(self, result: dict[str, Any]) -> None:
+        told = result.get("content")
+        if isinstance(told, list):
+            most = self.limits.mcp_parts
+            result["content"] = [_part(part) for part in told[:most]]
+            if len(told) > most:
+                rest = f"({len(told) - most} more parts of this result are left out.)"
+                result["content"].append({"type": "text", "text": rest})
 
     def _tools(self, listing: dict[str, Any]) -> None:
         told = listing.get("tools")
@@ -80,6 +112,19 @@ class Watch:
             self.left_out.append((tool["name"], "its description is no text, or its schema none of an object"))
             return None
         return tool
+
+
+def _leave(told: dict[str, Any], names: tuple[str, ...]) -> None:
+    for name in told.keys() - set(names):
+        del told[name]
+
+
+def _part(told: Any) -> Any:
+    """What is read of a part of a result; what is none stays as it is, for the package to say so."""
+    if not isinstance(told, dict):
+        return told
+    part = {name: told[name] for name in _PART if isinstance(told.get(name), str)}
+    return part | ({"resource": _part(told["resource"])} if isinstance(told.get("resource"), dict) else {})
 
 
 class _Reading:
