@@ -20,10 +20,10 @@ from typing import Any
 
 from toolwise.decode.load import load_chat
 from toolwise.decode.local import ChatSettings, LocalChat
+from toolwise.evals.answers import ANSWERS, answers
 from toolwise.evals.bfcl.data import Example, sample
 from toolwise.evals.bfcl.judge import bfcl_checker
 from toolwise.evals.bfcl.report import table
-from toolwise.evals.answers import ANSWERS, answers
 from toolwise.evals.bfcl.run import Asking, answer
 from toolwise.models.base import LanguageModel, Session
 
