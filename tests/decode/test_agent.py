@@ -16,7 +16,7 @@ from toolwise.core.errors import BadInput, ModelUnavailable
 from toolwise.core.limits import LIMITS
 from toolwise.core.types import CallContext
 from toolwise.decode.agent import Agent
-from toolwise.decode.events import CallEnded, CallStarted, RunEnded, Saved, TextPiece
+from toolwise.decode.events import CallEnded, CallStarted, RunEnded, Saved
 from toolwise.decode.run_state import RunState
 from toolwise.gate.turn import Cancel
 
@@ -35,7 +35,7 @@ def test_a_question_is_answered_with_the_results_of_calls() -> None:
     assert [m.role.value for m in ended.state.messages] == ["user", "assistant", "tool", "assistant"]
     assert results(ended.state)[0].text == "3"
     kinds = [type(event).__name__ for event in events]
-    assert kinds == ["TextPiece", "Saved", "CallStarted", "CallEnded", "Saved", "TextPiece", "Saved", "RunEnded"]
+    assert kinds == ["TextDelta", "Saved", "CallStarted", "CallEnded", "Saved", "TextDelta", "Saved", "RunEnded"]
     assert ended.state.usage.completion == 10
     assert model.closed == 2
 
@@ -322,4 +322,4 @@ def test_whatever_a_model_does_every_call_has_one_result_and_the_run_ends(
 def test_texts_come_as_pieces_and_an_empty_turn_is_an_end() -> None:
     ended, events = went(Turns(turn()), Desk())
     assert (ended.reason, ended.state.text) == ("end", "")
-    assert not [event for event in events if isinstance(event, TextPiece)]
+    assert not [event for event in events if isinstance(event, TextDelta)]

@@ -52,7 +52,7 @@ from toolwise.core.errors import (
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import CallContext, Integrity, Tool
 from toolwise.decode.calls import result_message, specs, written
-from toolwise.decode.events import AgentEvent, CallEnded, CallStarted, CallWaits, Reason, RunEnded, Saved, TextPiece
+from toolwise.decode.events import AgentEvent, CallEnded, CallStarted, CallWaits, Reason, RunEnded, Saved
 from toolwise.decode.run_state import Outcome, Progress, RunState
 from toolwise.gate.gate import Gate
 from toolwise.gate.labels import Boundary, labels_of
@@ -150,7 +150,7 @@ class Agent:
                     break
                 deltas.append(delta)
                 if isinstance(delta, TextDelta) and delta.text:
-                    yield TextPiece(delta.text)
+                    yield delta
         return gathered(deltas)
 
     def _request(self, state: RunState) -> ChatRequest:

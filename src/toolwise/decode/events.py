@@ -1,11 +1,16 @@
-"""What an agent's run tells while it goes on."""
+"""What an agent's run tells while it goes on: the pieces of what the model says (`TextDelta`), and these events.
+
+`generate` of `engine.py` tells events of its own. There a call stands in running text, as it was written and without an
+id, and one follows the other; what its result becomes is text, too. Here calls have ids and arguments of their own, go
+side by side, wait for people, and outlive the process. One word for both would have fields that each leaves empty.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from toolwise.core.chat import ChatCall
+from toolwise.core.chat import ChatCall, TextDelta
 from toolwise.core.types import Result
 from toolwise.decode.run_state import RunState
 
@@ -22,13 +27,6 @@ Reason = Literal[
     "turns",  # too many of them
     "tokens",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class TextPiece:
-    """A piece of what the model says."""
-
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,4 +70,4 @@ class RunEnded:
     state: RunState
 
 
-AgentEvent = TextPiece | CallStarted | CallEnded | CallWaits | Saved | RunEnded
+AgentEvent = TextDelta | CallStarted | CallEnded | CallWaits | Saved | RunEnded

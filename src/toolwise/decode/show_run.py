@@ -6,9 +6,9 @@ from typing import Any
 
 from rich.text import Text as RichText
 
-from toolwise.core.chat import ChatCall
+from toolwise.core.chat import ChatCall, TextDelta
 from toolwise.core.jsonio import dumps, printable
-from toolwise.decode.events import AgentEvent, CallEnded, CallStarted, CallWaits, RunEnded, TextPiece
+from toolwise.decode.events import AgentEvent, CallEnded, CallStarted, CallWaits, RunEnded
 from toolwise.decode.show import visible
 
 _RESULT_CHARS = 300  # shown to a person; the model and `--json` have all of it
@@ -17,7 +17,7 @@ _RESULT_CHARS = 300  # shown to a person; the model and `--json` have all of it
 def event_text(event: AgentEvent) -> RichText:
     """What a terminal shows of an event; calls and results stand on lines of their own."""
     match event:
-        case TextPiece(text):
+        case TextDelta(text):
             return RichText(visible(text))
         case CallStarted(_, call):
             return RichText(f"\n→ {_call(call)}\n", style="cyan")
@@ -40,7 +40,7 @@ def event_json(event: AgentEvent) -> str:
 
 def _fields(event: AgentEvent) -> dict[str, Any]:
     match event:
-        case TextPiece(text):
+        case TextDelta(text):
             return {"event": "text", "text": text}
         case CallStarted(id, call):
             return {"event": "call", "id": id, "name": call.name, "arguments": call.arguments}

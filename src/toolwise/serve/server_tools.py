@@ -45,7 +45,7 @@ from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import CallContext, Labels, Principal
 from toolwise.decode.agent import Agent, AgentSettings
 from toolwise.decode.calls import specs
-from toolwise.decode.events import CallEnded, CallWaits, Reason, RunEnded, Saved, TextPiece
+from toolwise.decode.events import CallEnded, CallWaits, Reason, RunEnded, Saved
 from toolwise.decode.run_state import Progress, RunState
 from toolwise.gate.gate import Gate
 from toolwise.gate.state import State
@@ -141,7 +141,7 @@ class _Equipped:
         wrote = False
         for event in agent.run(state, CallContext(self._principal, state.id, labels=labels)):
             match event:
-                case TextPiece(text):
+                case TextDelta(text):
                     yield TextDelta("\n" + text if wrote and turns.fresh else text)
                     turns.fresh, wrote = False, True
                 case CallWaits():
