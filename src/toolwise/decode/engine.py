@@ -14,7 +14,7 @@ can only be one way is fed without being sampled, all of it in one forward pass.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +25,7 @@ from toolwise.decode.sample import draw, finite
 from toolwise.decode.stream import TextStream, agreed
 from toolwise.decode.strict import StrictCalls
 from toolwise.gate.gate import Gate
-from toolwise.models.base import LanguageModel, Session, marker_id
+from toolwise.models.base import Session, Writer, marker_id
 from toolwise.models.masks import Masks, Matcher
 from toolwise.notation.pieces import call_segments
 from toolwise.notation.segments import Segment, encode
@@ -56,7 +56,7 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The last event. `reason`: `end` (the model ended), `stop` (a stop string), `length`, or `calls`.
+    """The last event. `reason`: `end` (the model ended), `stop` (a stop string), `length`, `calls`, or `enough`.
 
     `sampled` counts the tokens that the model chose, `fed` all that it read: prompt, forced and sampled ones. In a
     strict call, what could only be one way is forced.
@@ -91,7 +91,7 @@ DEFAULTS = DecodeSettings()
 
 
 def generate(
-    model: LanguageModel,
+    model: Writer,
     prompt: str,
     gate: Gate,
     context: CallContext,
@@ -99,9 +99,10 @@ def generate(
     *,
     masks: Masks | None = None,
     limits: Limits = LIMITS,
+    enough: Callable[[], bool] = lambda: False,
 ) -> Iterator[Event]:
     """Continue `prompt`, yielding events as they happen; the last one is a Stop. Calls are written in the notation of
-    the model's tokenizer; with `masks`, made over it, they are strict.
+    the model's tokenizer; with `masks`, made over it, they are strict. Before each token `enough` may end the answer.
 
     `context.run_id` is to be this answer's own: in a run that the gate knows already, a call gets the result that the
     call of the same number got, or is a conflict.
@@ -114,6 +115,9 @@ def generate(
     answer = _Answer(model, prompt, settings, strict, limits)
     reason, calls = "length", 0
     while answer.sampled < settings.max_tokens and not answer.full:
+        if enough():
+            yield Stop("enough", answer.sampled, answer.fed)
+            return
         token = answer.choose(may_call=settings.enabled and calls < settings.max_calls)
         if token in model.tokenizer.end:
             reason = "end"
@@ -155,7 +159,7 @@ class _Answer:
     """One answer in the making: the session, the tokens of the current stretch of text, and what is held back."""
 
     def __init__(
-        self, model: LanguageModel, prompt: str, settings: DecodeSettings, strict: StrictCalls | None, limits: Limits
+        self, model: Writer, prompt: str, settings: DecodeSettings, strict: StrictCalls | None, limits: Limits
     ) -> None:
         self._tokenizer = model.tokenizer
         self._settings = settings

@@ -16,7 +16,9 @@ from toolwise.tools.registry import Registry
 _CLOCK = SystemClock()
 
 
-def offline_gate(registry: Registry, clock: Clock = _CLOCK, *, runner: Runs | None = None) -> Gate:
-    """A gate under the policy that ships as `offline.cedar`."""
-    policy, any_number = CedarPolicy.from_text(OFFLINE), Budgets(Cap())
-    return Gate(registry, policy, open_state(":memory:"), budgets=any_number, clock=clock, runner=runner)
+def offline_gate(
+    registry: Registry, clock: Clock = _CLOCK, *, runner: Runs | None = None, budgets: Budgets | None = None
+) -> Gate:
+    """A gate under the policy that ships as `offline.cedar`; any number of calls, unless `budgets` says less."""
+    policy, counted = CedarPolicy.from_text(OFFLINE), Budgets(Cap()) if budgets is None else budgets
+    return Gate(registry, policy, open_state(":memory:"), budgets=counted, clock=clock, runner=runner)

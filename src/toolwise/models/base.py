@@ -131,6 +131,16 @@ class Session(Protocol):
         """An independent copy that continues from here."""
 
 
+class Writer(Protocol):
+    """As much of a model as decoding needs."""
+
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+
+    def session(self, context: Ids, /) -> Session:
+        """A session that has been fed `context`."""
+
+
 class LanguageModel(Protocol):
     """The protocol. Implementations: `models.hf`, `models.scripted`."""
 
