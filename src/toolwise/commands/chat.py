@@ -26,6 +26,7 @@ from toolwise.commands.common import (
     read_text,
     say,
     show,
+    tell_unmasked,
 )
 from toolwise.console import screen, text_or_standard_input
 from toolwise.core.durable import write_output
@@ -115,6 +116,7 @@ def chat(
             from toolwise.decode.react import ReActChat
 
             answers = ReActChat(answers)
+        tell_unmasked(answers, registry)
         talk = _Talk(Agent(answers, gate, tuple(registry.values()), settings), run, as_json)
         if talks:
             talk.converse(state, wanted)

@@ -21,6 +21,7 @@ from toolwise.core.errors import BadInput
 from toolwise.core.limits import LIMITS
 
 if TYPE_CHECKING:
+    from toolwise.core.chat import ChatModel
     from toolwise.gate.gate import Gate
     from toolwise.gate.state import State
     from toolwise.models.toolbox import Toolbox
@@ -30,6 +31,7 @@ T = TypeVar("T")
 DEFAULT_STATE = "toolwise.db"
 _STATE_VARIABLE = "TOOLWISE_STATE"
 _COPIED = ("id", "key", "hash")  # columns
+_TOLD = 8  # of what is not masked, at a start
 _WIDE = 10_000  # characters of a line that a program reads
 
 TOOLS_HELP = (
@@ -159,6 +161,22 @@ def gated(
             yield gate, box.registry, opened
     finally:
         opened.close()
+
+
+def tell_unmasked(model: ChatModel, tools: Registry, most: int | None = None) -> None:
+    """Say in one line what of these schemas the model's masks leave to the gate. `most` tools are shown at a time."""
+    from toolwise.core.chat import ChatRequest
+    from toolwise.decode.calls import specs
+    from toolwise.decode.unmasked import downgrades
+
+    declared, lost = specs(tools.values()), list[str]()
+    step = most or len(declared) or 1
+    for first in range(0, len(declared), step):
+        asked = ChatRequest((), tools=declared[first : first + step])
+        lost += [f"{one.tool} {one.keyword} {one.pointer or '/'}" for one in downgrades(model, asked) or ()]
+    if lost:
+        more = f"; and {len(lost) - _TOLD} more" if len(lost) > _TOLD else ""
+        warn(f"Not masked, and validated before a call runs: {'; '.join(lost[:_TOLD])}{more}.")
 
 
 def read_text(path: Path) -> str:

@@ -24,6 +24,7 @@ from toolwise.commands.common import (
     gated,
     read_text,
     say,
+    tell_unmasked,
     warn,
 )
 from toolwise.core.errors import BadInput
@@ -121,6 +122,8 @@ def serve(
             answers = _upstream(upstream, model, format, key_env, strict)
         else:
             answers = _chat_model(model or DEFAULT_MODEL, dialect, strict, threads)
+        if equipped is not None:
+            tell_unmasked(answers, equipped.registry, show_tools)
         served = api_app(
             [_showing(answers, show_tools)],
             keys=known,
@@ -209,9 +212,10 @@ def _chat_model(name: str, dialect: str, strict: Strict, threads: int | None) ->
         from toolwise.models.scripted_chat import ScriptedChat
 
         return ScriptedChat(SCRIPTED)
+    from toolwise.decode.held import Held
     from toolwise.decode.load import load_chat
 
-    return load_chat(name, dialect=dialect, strict=strict.value, threads=threads)
+    return Held(load_chat(name, dialect=dialect, strict=strict.value, threads=threads))
 
 
 @contextmanager

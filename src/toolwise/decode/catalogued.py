@@ -40,6 +40,8 @@ from toolwise.core.chat import (
 from toolwise.core.errors import BadInput, InvalidArguments, ToolwiseError
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.decode.calls import specs
+from toolwise.decode.unmasked import downgrades
+from toolwise.notation.grammar.grammar import Downgrade
 from toolwise.tools.catalogue import FIND, Catalogue, Encoder
 
 _AGAIN = "Error (in_progress): this call was not made; make it again, now that the tools are there."
@@ -78,23 +80,39 @@ class Catalogued:
         return self._model.name
 
     def reply(self, request: ChatRequest) -> Iterator[ChatDelta]:
-        if self._given is None and len(request.tools) <= self.most:
+        catalogue = self._catalogue(request)
+        if catalogue is None:
             yield from self._model.reply(request)
             return
-        catalogue, own = (self._of(request.tools), ()) if self._given is None else (self._given, request.tools)
-        taken = {one.name for one in own}
         usage, wrote = TokenUsage(), False
         for turn in range(self._limits.find_turns + 1):
-            shown = self._shown(request, catalogue)
-            finds = len(shown) < len(catalogue.tools) and turn < self._limits.find_turns and not request.choice.names
-            finds = finds and FIND not in taken and FIND not in catalogue.tools
-            offered = specs([catalogue.finder(self.most)]) if finds else ()
-            asked = replace(request, tools=(*offered, *own, *(one for one in shown if one.name not in taken)))
+            finds, asked = self._asked(request, catalogue, last=turn == self._limits.find_turns)
             found = yield from self._turn(asked, usage, wrote=wrote, finds=finds)
             if found is None:
                 return
             usage, wrote = usage + found.usage, wrote or bool(found.text)
             request = replace(request, messages=(*request.messages, found.message, *self._results(catalogue, found)))
+
+    def downgrades(self, request: ChatRequest) -> tuple[Downgrade, ...] | None:
+        """Of the tools that are shown at first."""
+        catalogue = self._catalogue(request)
+        return downgrades(self._model, request if catalogue is None else self._asked(request, catalogue)[1])
+
+    def _catalogue(self, request: ChatRequest) -> Catalogue | None:
+        """What is looked through for this request, if anything is."""
+        if self._given is None and len(request.tools) > self.most:
+            return self._of(request.tools)
+        return self._given
+
+    def _asked(self, request: ChatRequest, catalogue: Catalogue, *, last: bool = False) -> tuple[bool, ChatRequest]:
+        """Whether the model may look for tools, and the request as it is asked."""
+        own = () if self._given is None else request.tools
+        taken = {one.name for one in own}
+        shown = self._shown(request, catalogue)
+        finds = len(shown) < len(catalogue.tools) and not last and not request.choice.names
+        finds = finds and FIND not in taken and FIND not in catalogue.tools
+        offered = specs([catalogue.finder(self.most)]) if finds else ()
+        return finds, replace(request, tools=(*offered, *own, *(one for one in shown if one.name not in taken)))
 
     def _turn(
         self, request: ChatRequest, before: TokenUsage, *, wrote: bool, finds: bool

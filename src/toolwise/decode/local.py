@@ -12,12 +12,15 @@ Not covered: running calls. The turn ends with them, and whoever asked executes 
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
+from toolwise.core import jsonio
 from toolwise.core.chat import (
     CallDelta,
     ChatDelta,
@@ -29,7 +32,7 @@ from toolwise.core.chat import (
     TokenUsage,
     ToolSpec,
 )
-from toolwise.core.errors import BadInput
+from toolwise.core.errors import BadInput, ResultInvalid
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.decode.sample import draw, finite
 from toolwise.decode.stream import TextStream, agreed
@@ -38,7 +41,7 @@ from toolwise.models.masks import Masks
 from toolwise.models.masks import Matcher as Held
 from toolwise.notation.chat.base import CallReader, Dialect
 from toolwise.notation.chat.layout import Layout
-from toolwise.notation.grammar import json_grammar
+from toolwise.notation.grammar import Downgrade, Grammar, json_grammar
 from toolwise.notation.matcher import Matcher
 from toolwise.notation.segments import Ids, Tokenizer
 
@@ -86,6 +89,8 @@ class LocalChat:
         self.settings = settings
         self.masks = masks
         self.limits = limits
+        self._grammars: OrderedDict[str, Grammar] = OrderedDict()
+        self._lock = threading.Lock()
         self._template = template
         self._open = open_session or (lambda ids, whose: model.session(ids))
 
@@ -116,10 +121,39 @@ class LocalChat:
         tools = tuple(tool if self._fits(tool) else replace(tool, parameters=_ANY) for tool in request.callable)
         if not tools:
             raise BadInput("A call is required, and no tool may be called: name one of those that are given.")
-        return self._masks.matcher(self.dialect.grammar(tools, request.parallel))
+        return self._masks.matcher(self._grammar(tools, request.parallel))
 
     def output_mask(self, output: OutputSchema) -> Held:
         return self._masks.matcher(json_grammar(output.schema))
+
+    def downgrades(self, request: ChatRequest) -> tuple[Downgrade, ...]:
+        """What the masks leave open of the schemas that this request's calls, or its answer, are held to; a tool that
+        nobody asked to be strict is held to none. Raises BadInput for tools that cannot be masked."""
+        held = [tool.name for tool in request.callable if self._fits(tool)]
+        if self.masks is None:
+            return tuple(Downgrade(name, "", "schema") for name in held)
+        lost = [one for one in self.call_mask(request).downgrades if one.tool in held] if held else []
+        if request.output is not None and request.output.schema is not None and not request.choice.forced:
+            lost += self.output_mask(request.output).downgrades
+        return tuple(lost)
+
+    def _grammar(self, tools: Sequence[ToolSpec], parallel: bool) -> Grammar:
+        """The dialect's; the last ones are kept, since a conversation brings the same tools again."""
+        bounds = replace(self.limits, json_depth=self.limits.chat_depth)
+        try:
+            key = jsonio.compact([parallel, [[tool.name, tool.parameters] for tool in tools]], bounds)
+        except ResultInvalid as error:
+            raise BadInput(f"The tools cannot be masked: {error}.", "tools") from None
+        with self._lock:
+            found = self._grammars.get(key)
+        if found is None:
+            found = self.dialect.grammar(tools, parallel)
+        with self._lock:
+            self._grammars[key] = found
+            self._grammars.move_to_end(key)
+            while len(self._grammars) > self.limits.grammars:
+                self._grammars.popitem(last=False)
+        return found
 
     def _fits(self, tool: ToolSpec) -> bool:
         return self.settings.strict == "always" or (self.settings.strict == "asked" and tool.strict)

@@ -9,7 +9,7 @@ thread is done, not before.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -20,9 +20,11 @@ from toolwise.core.chat import CallDelta, ChatDelta, ChatRequest, ReplyEnded, St
 from toolwise.core.clock import Clock
 from toolwise.core.errors import DeadlineExceeded, LimitExceeded, Overloaded, ToolwiseError, Unauthenticated
 from toolwise.core.limits import Limits
+from toolwise.notation.grammar.grammar import Downgrade
 from toolwise.notation.wire.base import Ident
 from toolwise.serve.formats import Api, Framing
 from toolwise.serve.metrics import Metrics
+from toolwise.serve.not_masked import not_masked
 from toolwise.serve.slots import Places
 from toolwise.serve.streams import Replying
 
@@ -65,7 +67,8 @@ class _Stalled(Exception):
 
 
 class Answer:
-    """The reply to one request, as an ASGI application. `make` makes the turn; it blocks."""
+    """The reply to one request, as an ASGI application. `make` makes the turn, `lost` says before what of its schemas
+    no mask enforces; both block."""
 
     def __init__(
         self,
@@ -75,6 +78,7 @@ class Answer:
         framing: Framing,
         ident: Ident,
         make: Callable[[], Iterator[ChatDelta]],
+        lost: Callable[[], Sequence[Downgrade]] = tuple,
     ) -> None:
         self._shop = shop
         self._api = api
@@ -82,6 +86,8 @@ class Answer:
         self._framing = framing
         self._ident = ident
         self._make = make
+        self._lost = lost
+        self._headers: dict[str, str] | None = None  # until the model's thread has them
         self._begun = False
         self._ended = ReplyEnded(StopReason.LENGTH)
         self._calls: set[int] = set()
@@ -106,7 +112,7 @@ class Answer:
         try:
             await shop.places.take()
             try:
-                replying = Replying(self._make, shop.threads, shop.places.free, shop.limits)
+                replying = Replying(self._made, shop.threads, shop.places.free, shop.limits)
             except BaseException:
                 shop.places.free()
                 raise
@@ -129,6 +135,11 @@ class Answer:
         if answer is not None:
             await answer(scope, receive, send)
 
+    def _made(self) -> Iterator[ChatDelta]:
+        """The turn, in the model's thread."""
+        self._headers = not_masked(self._lost(), self._shop.limits)
+        yield from self._make()
+
     async def _reply(self, replying: Replying, send: Send) -> Response | None:
         """The whole reply; None where it was streamed."""
         shop, door, started = self._shop, self._api.name, self._shop.clock.monotonic()
@@ -144,7 +155,7 @@ class Answer:
                 self._note(pieces)
                 deltas += pieces
             body = self._api.wire.write_reply(gathered(deltas), self._asked, self._ident)
-            answer = JSONResponse(body)
+            answer = JSONResponse(body, headers=self._headers)
         shop.metrics.replied(door, self._ended, len(self._calls), shop.clock.monotonic() - started)
         return answer
 
@@ -169,7 +180,8 @@ class Answer:
                 done, _ = await asyncio.wait({coming}, timeout=self._shop.limits.ping_seconds)
                 if done:
                     return coming.result()
-                await self._write(self._framing.alive(), send)
+                if self._headers is not None:
+                    await self._write(self._framing.alive(), send)
         finally:
             coming.cancel()
 
@@ -184,7 +196,8 @@ class Answer:
         """Raises _Stalled."""
         if not self._begun:
             self._begun = True
-            headers = [(b"content-type", self._framing.media_type.encode())]
+            said = {"content-type": self._framing.media_type, **(self._headers or {})}
+            headers = [(name.encode(), value.encode()) for name, value in said.items()]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
         if data or not more:
             try:

@@ -36,6 +36,7 @@ from toolwise.core.errors import BadInput, DeadlineExceeded, NotFound, ToolwiseE
 from toolwise.core.jsonio import quote
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import Principal
+from toolwise.decode.unmasked import downgrades
 from toolwise.notation.wire.base import Ident
 from toolwise.serve.answer import Answer, Shop, failure, refusal
 from toolwise.serve.door import NOT_JSON, Door, body_of, is_json
@@ -97,7 +98,11 @@ class ApiServer:
             if self._tools is not None:
                 model = self._tools.equipped(model, principal, request.headers)
             ident = Ident(request.scope[_ID], asked.model, int(self._clock.now().timestamp()))
-            return Answer(self.shop, api, asked, framing, ident, lambda: model.reply(asked))
+            return Answer(
+                *(self.shop, api, asked, framing, ident),
+                make=lambda: model.reply(asked),
+                lost=lambda: downgrades(model, asked) or (),
+            )
 
         return _said_by(api, endpoint)
 

@@ -47,8 +47,10 @@ from toolwise.decode.agent import Agent, AgentSettings
 from toolwise.decode.calls import specs
 from toolwise.decode.events import CallEnded, CallWaits, Reason, RunEnded, Saved
 from toolwise.decode.run_state import Progress, RunState
+from toolwise.decode.unmasked import downgrades
 from toolwise.gate.gate import Gate
 from toolwise.gate.state import State
+from toolwise.notation.grammar.grammar import Downgrade
 from toolwise.serve.given import Given
 from toolwise.serve.paused import Paused, names_of
 from toolwise.tools.registry import Registry
@@ -153,6 +155,12 @@ class _Equipped:
                     if reason == "approval":
                         tools.paused.put(names[0][0], end)
                     yield from _ended(reason, self._note(reason, end), turns, wrote)
+
+    def downgrades(self, request: ChatRequest) -> tuple[Downgrade, ...]:
+        """Of the client's own; what those of the server lost, whoever started it was told."""
+        theirs = {"", *(tool.name for tool in request.tools)}
+        lost = downgrades(self._model, replace(request, tools=request.tools + self._tools.specs))
+        return tuple(one for one in lost or () if one.tool in theirs)
 
     def _run(self, agent: Agent, request: ChatRequest, names: Sequence[tuple[str, int]], labels: Labels) -> RunState:
         """The run that the request goes on with or begins."""
