@@ -89,7 +89,7 @@ class Once:
         self._model = model
         self._read: Session = model.session((0,))
 
-    def __call__(self, ids: tuple[int, ...]) -> Session:
+    def __call__(self, ids: tuple[int, ...], whose: str) -> Session:
         if self._read.ids != ids:
             self._read = self._model.session(ids)
             self._read.logits()
