@@ -236,6 +236,15 @@ def test_what_the_engine_refuses_with_a_vocabulary_is_any_object_and_named():
 
 
 @pytest.mark.case("R35")
+def test_of_many_schemas_that_are_refused_together_few_are_compiled_alone():
+    large = {"type": "object", "properties": {f"p{i}": {"type": "integer"} for i in range(200)}}
+    tools = [TIME, *(ToolSpec(f"large_{i}", "", large) for i in range(3))]
+    matcher = Masks(BYTES, Limits(grammar_symbols=300, alone_grammars=2)).matcher(call_grammar(HERMES, tools, False))
+    assert [lost.tool for lost in matcher.downgrades if lost.keyword == "schema"][-1] == "large_2"
+    assert matcher.read(BYTES.encode(call("large_2", '{"z": []}')))
+
+
+@pytest.mark.case("R35")
 def test_a_grammar_that_is_too_large_even_then_is_refused_by_name():
     with pytest.raises(BadInput, match="show fewer"):
         Masks(BYTES, Limits(grammar_symbols=10)).matcher(call_grammar(HERMES, [WEATHER, TIME]))

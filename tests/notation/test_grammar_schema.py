@@ -1,13 +1,20 @@
 """A schema in the words that can be masked: what it means stays, and what cannot be masked is named by its place."""
 
+from functools import partial
+
 import pytest
 
+from toolwise.core.chat import ToolSpec
 from toolwise.core.errors import BadInput
 from toolwise.core.limits import Limits
+from toolwise.notation.chat.hermes import HERMES
+from toolwise.notation.grammar import call_grammar
 from toolwise.notation.grammar.engine import refusal
 from toolwise.notation.grammar.grammar import Downgrade
+from toolwise.notation.grammar.inline import inline_grammar
 from toolwise.notation.grammar.one_of import exclusive
 from toolwise.notation.grammar.schema import masked, normalised
+from toolwise.notation.markers import PLAIN
 
 
 def of(x):
@@ -169,6 +176,17 @@ def test_a_schema_with_too_many_places_to_try_is_any_object():
     tight = masked(of(x), "t", refusal, Limits(grammar_tries=3))
     assert tight.schema == {"type": "object"}
     assert tight.downgrades == (Downgrade("t", "", "schema"),)
+
+
+@pytest.mark.case("R35")
+@pytest.mark.parametrize("grammar_of", [partial(call_grammar, HERMES.layout), partial(inline_grammar, notation=PLAIN)])
+def test_all_schemas_of_a_request_are_tried_so_often_together(grammar_of):
+    odd = of({"allOf": [{"type": "string", "pattern": f"(?={i})"} for i in range(4)]})
+    tools = [ToolSpec(f"t{i}", "", odd) for i in range(4)]
+    (each,) = {len(grammar_of([tool], limits=Limits()).downgrades) for tool in tools}
+    found = [(lost.tool, lost.keyword) for lost in grammar_of(tools, limits=Limits(request_tries=20)).downgrades]
+    assert {tool for tool, keyword in found if keyword == "schema"} == {"t2", "t3"}
+    assert [tool for tool, keyword in found].count("t0") == each > 1
 
 
 def test_an_object_is_closed_only_where_nothing_else_speaks_of_it():

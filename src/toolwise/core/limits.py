@@ -194,6 +194,8 @@ class Limits:
     grammar_symbols: int = 50_000  # of its rules once schemas are written out; a tool of BFCL takes some hundred
     grammar_fuel: int = 1_000_000  # of the engine for one grammar; some 20 ms
     grammar_tries: int = 256  # places of one schema tried one by one where the whole is refused; a millisecond each
+    request_tries: int = 512  # of all schemas of a request; a second, after which a refused one is left open whole
+    alone_grammars: int = 64  # schemas compiled one by one where they are refused together; 20 ms each at most
     joined_patterns: int = 8  # that one value must fit all together; the engine takes seconds for twenty
     masked_steps: int = 60_000  # hundredths that a step divides, or it is not masked; a million takes minutes
     grammars: int = 64  # compiled ones that are kept; a server meets few sets of tools, each takes a few MB

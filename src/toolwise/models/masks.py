@@ -87,11 +87,11 @@ class Masks:
         tried = grammar
         made, said = self._made(tried)
         if said:
-            for number, schema in enumerate(grammar.schemas):
+            for number, schema in enumerate(grammar.schemas[: self._limits.alone_grammars]):
                 if self._made(Grammar("start: schema_0", (), (schema,)))[1]:
                     tried = tried.opened(number)
             made, said = self._made(tried)
-        if said:  # none is refused alone, but all of them together
+        if said:  # none that was looked at is refused alone, but all of them together
             for number in range(len(grammar.schemas)):
                 tried = tried.opened(number)
             made, said = self._made(tried)

@@ -18,6 +18,7 @@ from toolwise.notation.chat.layout import Layout
 from toolwise.notation.grammar.engine import refusal
 from toolwise.notation.grammar.grammar import ANY_OBJECT, Grammar, Parts, joined, quoted
 from toolwise.notation.grammar.schema import masked
+from toolwise.notation.grammar.tries import Tries
 
 
 def call_grammar(layout: Layout, tools: Sequence[ToolSpec], parallel: bool = True, limits: Limits = LIMITS) -> Grammar:
@@ -30,11 +31,11 @@ def call_grammar(layout: Layout, tools: Sequence[ToolSpec], parallel: bool = Tru
         raise BadInput("A call needs a tool: give the request at least one that may be called.")
     parts = Parts()
     before, middle, after = map(parts.text, (layout.before, layout.middle, layout.after))
-    bodies = []
+    bodies, tries = [], Tries(limits.request_tries)
     for tool in tools:
         if not tool.name or not tool.name.isprintable() or set(tool.name) & set('"\\<>'):
             raise BadInput(f"tool name {quote(tool.name)}: use letters, digits, _ . and -")
-        schema = masked(tool.parameters or ANY_OBJECT, tool.name, partial(refusal, limits=limits), limits)
+        schema = masked(tool.parameters or ANY_OBJECT, tool.name, partial(refusal, limits=limits), limits, tries)
         arguments = parts.schema(tool.name, schema.schema, schema.downgrades)
         bodies.append(joined(quoted(tool.name), middle, arguments))
     more = joined(parts.text(layout.separator), "call")

@@ -28,6 +28,7 @@ from toolwise.notation.grammar.engine import refusal
 from toolwise.notation.grammar.grammar import COMPACT, Downgrade, Grammar, Parts, quoted
 from toolwise.notation.grammar.keywords import ANYTHING, Schema
 from toolwise.notation.grammar.schema import masked
+from toolwise.notation.grammar.tries import Tries
 from toolwise.notation.markers import NAME, Notation, core_of, escapable, escape, guard, pairs
 
 _NO_PARENTHESES = "^[^()]*$"
@@ -44,11 +45,11 @@ def inline_grammar(tools: Sequence[Signature], notation: Notation, limits: Limit
     """One call to one of these tools. Raises BadInput as `call_grammar` does."""
     if not tools:
         raise BadInput("A call needs a tool: give at least one that may be called.")
-    parts, rules = Parts(), list[str]()
+    parts, rules, tries = Parts(), list[str](), Tries(limits.request_tries)
     for number, tool in enumerate(tools):
         if not NAME.fullmatch(tool.name):
             raise BadInput(f"tool name {quote(tool.name)}: inline names are up to 64 of A-Z, a-z, 0-9, '_', '.', '-'")
-        rules += _Tool(tool, number, parts, notation, limits).rules()
+        rules += _Tool(tool, number, parts, notation, limits, tries).rules()
     start = f"start: ({' | '.join(f'call_{number}' for number in range(len(tools)))}) {parts.text(notation.arrow)}"
     return parts.grammar([start, *rules, *_raw_rules(notation), *_STRING_RULES])
 
@@ -56,9 +57,11 @@ def inline_grammar(tools: Sequence[Signature], notation: Notation, limits: Limit
 class _Tool:
     """The rules of one tool's calls."""
 
-    def __init__(self, tool: Signature, number: int, parts: Parts, notation: Notation, limits: Limits) -> None:
+    def __init__(
+        self, tool: Signature, number: int, parts: Parts, notation: Notation, limits: Limits, tries: Tries
+    ) -> None:
         self._tool, self._number, self._parts, self._notation = tool, number, parts, notation
-        found = masked(tool.parameters, tool.name, partial(refusal, limits=limits), limits)
+        found = masked(tool.parameters, tool.name, partial(refusal, limits=limits), limits, tries)
         parts.downgrades.extend(found.downgrades)
         self._schema = found.schema
         self._properties: Schema = found.schema.get("properties") or {}

@@ -44,6 +44,7 @@ from toolwise.notation.grammar.keywords import (
     Schema,
 )
 from toolwise.notation.grammar.one_of import exclusive
+from toolwise.notation.grammar.tries import TooManyPlaces, Tries
 
 #: Why a schema cannot be masked, or `""`.
 Refusal = Callable[[Mapping[str, Any]], str]
@@ -56,7 +57,11 @@ class Normalised:
 
 
 def normalised(
-    schema: Mapping[str, Any], tool: str, refusal: Refusal | None = None, limits: Limits = LIMITS
+    schema: Mapping[str, Any],
+    tool: str,
+    refusal: Refusal | None = None,
+    limits: Limits = LIMITS,
+    tries: Tries | None = None,
 ) -> Normalised:
     """The schema to mask by. With `refusal`, every place is asked for, and what is refused there is left out.
 
@@ -64,19 +69,22 @@ def normalised(
     """
     bounds = replace(limits, json_depth=limits.schema_depth)
     root = jsonio.plain(schema, BadInput, limits.schema_bytes, bounds)
-    reader = _Reader(root, tool, refusal, limits)
+    reader = _Reader(root, tool, refusal, limits, tries)
     found = reader.read(root)
     return Normalised(found, tuple(sorted(set(reader.downgrades))))
 
 
-def masked(schema: Mapping[str, Any], tool: str, refusal: Refusal, limits: Limits = LIMITS) -> Normalised:
-    """The schema as far as it can be masked: each place that the engine refuses is relaxed there, or else the whole."""
+def masked(
+    schema: Mapping[str, Any], tool: str, refusal: Refusal, limits: Limits = LIMITS, tries: Tries | None = None
+) -> Normalised:
+    """The schema as far as it can be masked: each place that the engine refuses is relaxed there, or else the whole,
+    as where `tries` are used up."""
     whole = normalised(schema, tool, None, limits)
     if not refusal(whole.schema):
         return whole
     try:
-        whole = normalised(schema, tool, refusal, limits)
-    except _TooManyPlaces:
+        whole = normalised(schema, tool, refusal, limits, tries)
+    except TooManyPlaces:
         pass
     else:
         if not refusal(whole.schema):
@@ -84,19 +92,16 @@ def masked(schema: Mapping[str, Any], tool: str, refusal: Refusal, limits: Limit
     return Normalised(dict(ANY_OBJECT), (Downgrade(tool, "", "schema"),))
 
 
-class _TooManyPlaces(Exception):
-    """More places were to be tried than the limits allow."""
-
-
 class _Reader:
     """Reads one schema. Definitions are collected on the way, each once, so that a cycle ends."""
 
-    def __init__(self, root: Any, tool: str, refusal: Refusal | None, limits: Limits) -> None:
+    def __init__(self, root: Any, tool: str, refusal: Refusal | None, limits: Limits, tries: Tries | None) -> None:
         self._root = root
         self._tool = tool
         self._refusal = refusal
         self._limits = limits
-        self._tries = 0
+        own = Tries(limits.grammar_tries)
+        self._tries = (own,) if tries is None else (own, tries)
         self._size = 0
         self._sizes: dict[str, int] = {}
         self._tentative: list[Downgrade] = []  # of the schemas that speak of the value in hand together
@@ -332,9 +337,8 @@ class _Reader:
 
     def _taken(self, found: Schema) -> bool:
         assert self._refusal is not None
-        self._tries += 1
-        if self._tries > self._limits.grammar_tries:
-            raise _TooManyPlaces
+        for tries in self._tries:
+            tries.spend()
         return not self._refusal({"$defs": self._definitions, **found} if self._definitions else found)
 
 
