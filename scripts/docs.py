@@ -1,4 +1,4 @@
-"""The pages of docs/ that are made from the code: commands, errors, limits, settings, reasons, cases.
+"""The pages of docs/ that are made from the code: commands, errors, limits, settings, reasons, tasks, cases.
 
 Each page is a function without arguments that gives the whole text, so that a test can compare it with the file. What
 has no explanation in the code is refused, so that a new bound or setting cannot come without one.
@@ -27,6 +27,8 @@ import toolwise.console
 from toolwise.core import errors as tree
 from toolwise.core.errors import ToolwiseError
 from toolwise.core.limits import LIMITS, Limits
+from toolwise.evals.tasks import FAMILIES, rules
+from toolwise.evals.tasks.base import REASONS
 from toolwise.teach.config import OTHER, PRESETS, Control, PromptSettings, Settings, ToolSettings
 from toolwise.teach.report.reasons import STAGES
 from toolwise.teach.training.settings import TrainSettings
@@ -307,6 +309,40 @@ def reasons() -> str:
     return page("Reasons", "src/toolwise/teach/report/reasons.py", intro, *parts)
 
 
+# Tasks
+
+
+def tasks() -> str:
+    intro = (
+        "What `toolwise eval TASK...` asks a model, and how its answer is read. `--data FOLDER` takes the files of a "
+        "folder, `--data hub` the sets of the hub, whose names and fields are those of their cards; `lama`, `mlqa` and "
+        "`xquad` stand for all tasks that begin so."
+    )
+    _, _, *decided = (inspect.getdoc(rules) or "").split("\n\n")
+    read = section("How an answer is read", *(explained(paragraph, "rules") for paragraph in decided))
+    left = table(["reason", "meaning"], [[code(reason), said] for reason, said in REASONS.items()])
+    families = [_family(family) for family in FAMILIES]
+    return page("Tasks", "src/toolwise/evals/tasks", intro, *families, read, section("Rows that are left out", left))
+
+
+def _family(family: Any) -> str:
+    first, *more = (explained(paragraph, family.__name__) for paragraph in (family.__doc__ or "").split("\n\n"))
+    title, _, about = first.partition(": ")
+    (prompt,), (rule,) = ({task.prompt for task in family.TASKS}, {task.rule.said for task in family.TASKS})
+    asked = f"Prompt: `{prompt}`\n\nRight when {rule}."
+    rows = [
+        [
+            *(code(task.name), task.said, "the paper's" if task.paper else "", ", ".join(task.without) or "none"),
+            "<br>".join(code(one.file) for one in task.tables) or "made by rule",
+            "<br>".join(dict.fromkeys(code(one.hub.removeprefix("hub:")) for one in task.tables if one.hub)) or "-",
+            str(task.max_tokens),
+        ]
+        for task in family.TASKS
+    ]
+    head = ["task", "what", "", "tools off", "files", "on the hub", "tokens at most"]
+    return section(title, f"{about[0].upper()}{about[1:]}", *more, asked, table(head, rows))
+
+
 # Cases
 
 
@@ -344,6 +380,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "limits.md": limits,
     "settings.md": settings,
     "reasons.md": reasons,
+    "tasks.md": tasks,
     "cases.md": cases,
 }
 

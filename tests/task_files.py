@@ -12,8 +12,7 @@ Rows = Sequence[Mapping[str, Any]]
 _PARAGRAPH = "The lighthouse of Skarvik was built in 1871. Its first keeper was Ane Holm."
 _BUILT = {"en": "When was the lighthouse built?", "es": "¿Cuándo se construyó el faro?", "ar": "متى بنيت المنارة؟"}
 _BUILT |= {"de": "Wann wurde der Leuchtturm gebaut?", "hi": "लाइटहाउस कब बना?", "vi": "Ngọn hải đăng được xây khi nào?"}
-_BUILT |= {"zh": "灯塔是什么时候建成的？", "el": "Πότε χτίστηκε ο φάρος;", "ro": "Când a fost construit farul?"}
-_BUILT |= {"ru": "Когда был построен маяк?", "th": "ประภาคารสร้างเมื่อไร", "tr": "Deniz feneri ne zaman yapıldı?"}
+_BUILT |= {"zh": "灯塔是什么时候建成的？"}
 
 FILES: dict[str, Rows] = {
     "lama_squad.jsonl": [

@@ -11,7 +11,7 @@ import pytest
 from task_files import FILES, HUB, write_rows, write_task_files
 from toolwise.core.errors import BadInput
 from toolwise.evals.tasks import TASKS, Example, Table, Task, data_source, named, sample
-from toolwise.evals.tasks.base import Row
+from toolwise.evals.tasks.base import REASONS, Row
 from toolwise.evals.tasks.source import Hub
 from toolwise.teach.prompts import PROMPTS
 
@@ -122,6 +122,7 @@ def test_what_is_left_out_is_counted_with_its_reason(folder: Path) -> None:
         "webquestions": {"no_answer": 1},
         "nq": {"no_answer": 1},
     }
+    assert {reason for reasons in dropped.values() for reason in reasons} | {"not_in_english"} == set(REASONS)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +264,7 @@ def test_a_family_stands_for_its_tasks() -> None:
     assert [task.name for task in named(["lama", "nq", "lama-trex"])] == [
         *("lama-squad", "lama-google-re", "lama-trex", "nq"),
     ]
-    assert len(named(["mlqa"])) == 6
+    assert len(named(["mlqa"])) == 7
     for unknown in ("", "date", "squad", "LAMA"):
         with pytest.raises(BadInput, match="There is no task"):
             named([unknown])

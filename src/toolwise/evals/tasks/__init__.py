@@ -10,11 +10,24 @@ from toolwise.evals.tasks import date_understanding, dateset, lama, questions, r
 from toolwise.evals.tasks.base import Example, Loaded, Source, Table, Task, Verdict
 from toolwise.evals.tasks.source import data_source, sample
 
-__all__ = ["TASKS", "Example", "Loaded", "Source", "Table", "Task", "Verdict", "data_source", "named", "sample"]
+__all__ = [
+    "FAMILIES",
+    "TASKS",
+    "Example",
+    "Loaded",
+    "Source",
+    "Table",
+    "Task",
+    "Verdict",
+    "data_source",
+    "named",
+    "sample",
+]
 
-_FAMILIES = (lama, word_problems, questions, reading, dateset, date_understanding)
+#: Their modules, which say how each is asked.
+FAMILIES = (lama, word_problems, questions, reading, dateset, date_understanding)
 
-TASKS: Mapping[str, Task] = MappingProxyType({task.name: task for family in _FAMILIES for task in family.TASKS})
+TASKS: Mapping[str, Task] = MappingProxyType({task.name: task for family in FAMILIES for task in family.TASKS})
 
 
 def named(names: Sequence[str]) -> list[Task]:

@@ -18,6 +18,18 @@ from toolwise.core.errors import BadInput
 
 Row = Mapping[str, Any]
 
+#: Why a row of a set is no example.
+REASONS: Mapping[str, str] = MappingProxyType(
+    {
+        "mask_not_last": "what is missing is not the end of the text, which a model could continue",
+        "no_template": "the relation has no sentence to ask with",
+        "not_one_number": "the answer is not one number, which is all that the rule reads",
+        "no_answer": "no answer that is right holds a letter or digit",
+        "not_in_english": "the question has no English counterpart, from which the paragraph and the answers are",
+        "repeated": "an earlier row asks the same, or has the same id",
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Example:

@@ -6,7 +6,7 @@ same seed makes the same questions. Each example's `today` is its day.
 
 What the paper leaves open: a day of the month that a month does not have (one month before 31 March) is not asked for.
 Weeks, months and years between two days are whole ones, and a question whose answer would be 0 is not asked. A holiday
-that is today is not asked for how far away it is. All holidays are asked for in any year, also before they were ones.
+that is today is not asked for how far away it is. A holiday is asked for in any year, also before it was one.
 """
 
 from __future__ import annotations

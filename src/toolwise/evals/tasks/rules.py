@@ -4,8 +4,8 @@
     FirstNumber     the first number is the answer; where its sentence holds an equation, the first one behind the "="
     FirstDate       the first date written as MM/DD/YYYY is the answer
 
-The paper says no more than that; what follows from strictness is decided here. A word is what white space separates
-and holds a letter or digit. Whole words are compared; case, accents, articles and the punctuation around and between
+The paper says no more; the rest is decided here, on the side of strictness. A word is what white space separates and
+holds a letter or digit. Whole words are compared; case, accents, articles and the punctuation around and between
 letters do not count, but digits do: 1,000 is not 1, and 1-0 is not 10. A number is one in digits, with its sign,
 commas, decimals and fraction; it may be rounded to two decimals or more, since the calculator rounds to two. An
 equation behind the first number's sentence is not looked at.
