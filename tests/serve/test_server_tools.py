@@ -186,6 +186,23 @@ def test_a_request_that_is_tried_again_repeats_no_call(house: House) -> None:
         assert house.events[-2:] == ["replayed ok"] * 2
 
 
+def test_a_request_that_went_on_with_a_run_comes_back_into_it_when_it_is_tried_again(house: House) -> None:
+    keyed = How(tools=(), more={"extra_headers": {"Idempotency-Key": "letter-1"}})
+    with house.open() as at:
+        Chat(at).turn([SEND], How(tools=()))
+        house.decide("approved")
+        assert Chat(at).turn([SEND], keyed).text == "The results: sent"
+        assert "A person must confirm" in Chat(at).turn([SEND], How(tools=())).text  # somebody asks for another letter
+        house.decide("approved")
+        for _ in range(2):
+            assert Chat(at).turn([SEND], keyed).text == "The results: sent"
+        assert len(house.sent) == 1
+        assert Chat(at).turn([SEND], How(tools=())).text == "The results: sent"
+        again = How(tools=(), more={"extra_headers": {"x-stainless-retry-count": "1"}})
+        assert Chat(at).turn([SEND], again).text == "The results: sent"
+    assert len(house.sent) == 2
+
+
 def test_an_idempotency_key_that_is_none_is_refused(house: House) -> None:
     body = {"model": "scripted", "messages": [{"role": "user", "content": "hi"}]}
     with house.open() as at:

@@ -39,8 +39,11 @@ class Paused:
             sql("INSERT INTO paused_runs VALUES (?, ?, ?, ?)", (name, number, run.principal, run.to_json()))
             sql(_OLD, (self._most,))
 
-    def take(self, names: Sequence[tuple[str, int]], principal: str) -> tuple[RunState, int] | None:
-        """The run of the first of these that has one, and the number beside its name; nobody else gets it.
+    def take(
+        self, names: Sequence[tuple[str, int]], principal: str, only: str | None = None
+    ) -> tuple[RunState, int] | None:
+        """The run of the first of these that has one, and the number beside its name; nobody else gets it. `only` is
+        the id of the one run that may be meant, where it is known.
 
         One question to the database where none of them has one, and no lock, however long the conversation is.
         """
@@ -50,9 +53,11 @@ class Paused:
                 continue
             with self._state.transaction() as sql:
                 found = sql("SELECT run FROM paused_runs WHERE name = ?", (name,))
+                run = RunState.from_json(found[0][0], principal) if found else None
+                if run is None or only not in (None, run.id):  # another request took it since, or it is another's
+                    continue
                 sql("DELETE FROM paused_runs WHERE name = ?", (name,))
-            if found:  # else another request took it since
-                return RunState.from_json(found[0][0], principal), number
+            return run, number
         return None
 
 

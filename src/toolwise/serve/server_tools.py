@@ -23,6 +23,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from toolwise.core.chat import (
     CallDelta,
@@ -55,6 +56,7 @@ from toolwise.serve.given import Given
 from toolwise.serve.paused import Paused, names_of
 from toolwise.tools.registry import Registry
 
+T = TypeVar("T")
 _STOPS: Mapping[Reason, StopReason] = {
     "end": StopReason.END,
     "stop": StopReason.STOP,
@@ -94,6 +96,7 @@ class ServerTools:
         self.given = Given(registry.values(), limits.paused_runs)
         self.specs = specs(registry.values())
         self._latest: OrderedDict[str, str] = OrderedDict()  # the last run of a conversation
+        self._keyed: OrderedDict[tuple[str, str], str] = OrderedDict()  # the run of a principal's Idempotency-Key
         self._lock = threading.Lock()
 
     def equipped(self, model: ChatModel, principal: Principal, headers: Mapping[str, str]) -> ChatModel:
@@ -109,12 +112,28 @@ class ServerTools:
         name = names_of(principal.id, request.messages)[0][0]
         with self._lock:
             earlier = self._latest.get(name) if again else None
-            id = f"key-{key}" if key else earlier or secrets.token_hex(12)
-            self._latest[name] = id
-            self._latest.move_to_end(name)
-            if len(self._latest) > self.limits.paused_runs:
-                self._latest.popitem(last=False)
+        id = (self.of_key(principal, key) or f"key-{key}") if key else earlier or secrets.token_hex(12)
+        self.note(principal, name, key, id)
         return replace(RunState.begin(principal.id, request.messages, id=id), choice=request.choice)
+
+    def of_key(self, principal: Principal, key: str) -> str | None:
+        """The run in which a request with this key was answered, where this process knows of one."""
+        with self._lock:
+            return self._keyed.get((principal.id, key))
+
+    def note(self, principal: Principal, name: str, key: str, id: str) -> None:
+        """The run is that of the conversation, and of the key: whoever tries again comes back into it."""
+        with self._lock:
+            _keep(self._latest, name, id, self.limits.paused_runs)
+            if key:
+                _keep(self._keyed, (principal.id, key), id, self.limits.paused_runs)
+
+
+def _keep(runs: OrderedDict[T, str], under: T, id: str, most: int) -> None:
+    runs[under] = id
+    runs.move_to_end(under)
+    if len(runs) > most:
+        runs.popitem(last=False)
 
 
 class _Equipped:
@@ -165,18 +184,20 @@ class _Equipped:
     def _run(self, agent: Agent, request: ChatRequest, names: Sequence[tuple[str, int]], labels: Labels) -> RunState:
         """The run that the request goes on with or begins."""
         tools, who = self._tools, self._principal
-        found = tools.paused.take(names, who.id)
+        found = tools.paused.take(names, who.id, tools.of_key(who, self._key) if self._key else None)
         if found is None:
             return tools.begun(who, request, self._key, self._again)
         tools.given.add(names[0][0], tools.given.worst)  # what it has read before, another process may have told it
         state, known = found
         later = tuple(message for message in request.messages[known:] if message.role is Role.USER)
         if not later:
+            tools.note(who, names[0][0], self._key, state.id)
             return state
         events = agent.run(state, CallContext(who, state.id, labels=labels))
         state = next((event.state for event in events if isinstance(event, Saved)), state)  # what waited, and no more
         if state.waiting:  # they still do, and something else is asked: they are not made
             return tools.begun(who, request, self._key, self._again)
+        tools.note(who, names[0][0], self._key, state.id)
         return replace(state, messages=state.messages + later, choice=request.choice, progress=Progress())
 
     def _note(self, reason: Reason, end: RunState) -> str:
