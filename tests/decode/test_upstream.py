@@ -148,6 +148,38 @@ def test_what_may_pass_is_tried_again_and_what_will_not_is_not(api: RecordingApi
     assert len(api.received) == 4 + FAST.attempts
 
 
+class Slept(SystemClock):
+    """Sleeps no time, and keeps for how long it should have."""
+
+    def __init__(self) -> None:
+        self.pauses: list[float] = []
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+@pytest.mark.parametrize(
+    ("said", "pauses"),
+    [("7", [7.0]), ("25", [25.0]), ("0", [0.001]), ("soon", [0.001]), ("-3", [0.001]), ("²", [0.001]), ("31", [])],
+)
+def test_a_server_is_tried_again_when_it_says_and_not_at_all_where_that_is_too_late(
+    api: RecordingApi, said: str, pauses: list[float]
+) -> None:
+    answers, good, clock = (
+        [Response("busy", 429, {"retry-after": said.encode().decode("latin-1")})],
+        door("openai", REPLY),
+        Slept(),
+    )
+    api.answers[POST["openai"]] = lambda received: answers.pop() if answers else good(received)
+    asked = model(api, clock=clock).reply(HELLO)
+    if pauses:
+        assert gathered(asked) == REPLY
+    else:
+        with pytest.raises(ModelUnavailable, match="busy"):
+            list(asked)
+    assert clock.pauses == pauses
+
+
 def test_a_redirect_is_not_followed(api: RecordingApi) -> None:
     api.answers[POST["openai"]] = Response(status_code=307, headers={"location": "/elsewhere"})
     with pytest.raises(ModelUnavailable):

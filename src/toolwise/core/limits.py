@@ -176,6 +176,7 @@ class Limits:
     run_tokens: int = 500_000  # that an agent's turns read and write for one question; sixteen long prompts
     upstream_seconds: float = 600.0  # for a whole answer of a server; what official clients wait at most
     silent_seconds: float = 120.0  # of a server before its next piece; a long prompt is read in less
+    retry_after_seconds: float = 30.0  # that a server may ask to wait; who is told of more asks again by themselves
     upstream_bytes: int = 64 * 1024**2  # of a whole answer; some 300 of each token of a stream
     upstream_calls: int = 1_024  # of one turn; sixteen of them run, each is looked for among the others
     event_bytes: int = 1024 * 1024  # of one server-sent event; a whole answer in one piece fits

@@ -3,7 +3,8 @@
 Covered: the server is the operator's choice, and nothing in a conversation or an answer changes where a request goes;
 redirects are not followed. Pieces come as the server sends them; each wait, the whole answer and its size are bounded,
 and whoever closes the iterator closes the connection. A request is sent again only while nothing of an answer has been
-given. The key comes from the environment, goes to this server alone, and never crosses a network in plain text.
+given, and not before the server says (`Retry-After`); where that is too long, its refusal stands. The key comes from
+the environment, goes to this server alone, and never crosses a network in plain text.
 
 Not covered: what a server does with a request that broke off; it may have computed, and counted, an answer that nobody
 read. Connections are not kept for the next request.
@@ -134,7 +135,7 @@ class Upstream:
         anybody yet, so what may pass is tried again."""
         left, waits = self._countdown()
         for attempt in range(1, self.limits.attempts + 1):
-            last = attempt == self.limits.attempts
+            last, pause = attempt == self.limits.attempts, self.limits.retry_seconds * 2 ** (attempt - 1)
             with ExitStack() as opened:
                 try:
                     reply = opened.enter_context(self._exchange(request, path, left, waits))
@@ -147,9 +148,11 @@ class Upstream:
                     if reply.status == 200:
                         stack.push(opened.pop_all())
                         return reply
-                    if last or reply.status not in _LATER:
+                    pause = max(pause, _asked_pause(reply))
+                    if last or reply.status not in _LATER or pause > self.limits.retry_after_seconds:
                         raise self._refusal(reply)
-            self.clock.sleep(min(self.limits.retry_seconds * 2 ** (attempt - 1), left()))
+            waits[0] = pause
+            self.clock.sleep(left())
         raise AssertionError("the last attempt returns or raises")
 
     def _exchange(self, request: Request, path: str, left: Left, waits: list[float]) -> AbstractContextManager[Reply]:
@@ -208,6 +211,13 @@ class Upstream:
             if len(body) > most:
                 raise ModelUnavailable(f"The server's answer has more than {most} bytes.")
         return bytes(body)
+
+
+def _asked_pause(reply: Reply) -> float:
+    """The seconds after which a server asks to be tried again; 0 where it does not say. A date is none here: whose
+    clock it is by, nobody knows."""
+    asked = reply.headers.get("retry-after", "").strip()
+    return float(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 10 else 0.0
 
 
 class _Failures:
