@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from time import perf_counter
 
 import pytest
 from api_server import serving
+from hypothesis import given
+from hypothesis import strategies as st
 from official_clients import Chat, Client, Gemini, How, Messages, Responses, Said, Told
 
 from toolwise.core.chat import Message, Role
-from toolwise.core.types import Effect, Integrity, Labels, Tool
+from toolwise.core.limits import LIMITS
+from toolwise.core.types import Confidentiality, Effect, Integrity, Labels, Tool
 from toolwise.gate.gate import Gate
 from toolwise.gate.policy import FLOW, CedarPolicy
 from toolwise.gate.state import open_state
 from toolwise.models.scripted_chat import ScriptedChat
+from toolwise.serve.given import Given
+from toolwise.serve.paused import names_of
 from toolwise.serve.server_tools import ServerTools
 from toolwise.tools.calculator import CALCULATOR
 from toolwise.tools.registry import Registry
 
 PAGE, SUM, SEND = 'call page {"to": "x"}', 'call Calculator {"expression": "6 * 7"}', 'call send {"to": "eve"}'
 ALONE = How(tools=())
+PRIVATE = Confidentiality.PRIVATE
 
 
 class House:
@@ -94,3 +101,38 @@ def test_of_two_answers_to_one_conversation_the_worse_one_counts() -> None:
     talk = [Message(Role.USER, "q"), Message(Role.ASSISTANT, "a"), Message(Role.USER, "q")]
     assert given.before([("b", 3), ("a", 1)], talk) == untrusted
     assert given.before([("b", 3)], talk[:1]) == Labels()
+
+
+def known_of(messages: list[Message], known: set[str]) -> str | None:
+    """The name that counts, found slowly: the longest that is known, behind which one answer was given."""
+    for name, count in names_of("ann", messages):
+        later = [message.role for message in messages[count:]]
+        if later.count(Role.ASSISTANT) == 1 and name in known:
+            return name
+    return None
+
+
+@given(st.lists(st.sampled_from([Role.USER, Role.ASSISTANT, Role.TOOL]), max_size=12), st.sets(st.integers(0, 11)))
+def test_the_labels_of_the_last_answer_are_those_that_count(roles: list[Role], places: set[int]) -> None:
+    messages = [Message(role, str(number)) for number, role in enumerate(roles)]
+    names = names_of("ann", messages)
+    known = {name for place, (name, _) in enumerate(names) if place in places}
+    labels = {name: Labels(confidentiality=PRIVATE) if place % 2 else Labels() for place, (name, _) in enumerate(names)}
+    remembered = Given([], 100)
+    remembered.worst = Labels(Integrity.UNTRUSTED, PRIVATE)
+    for name in known:
+        remembered.add(name, labels[name])
+    expected = Labels(Integrity.UNTRUSTED) if Role.TOOL in roles else Labels()
+    if Role.ASSISTANT in roles:
+        name = known_of(messages, known)
+        expected |= labels[name] if name else remembered.worst
+    assert remembered.before(names, messages) == expected
+
+
+def test_a_long_conversation_with_one_answer_holds_nobody_up() -> None:
+    answered = [Message(Role.USER, "hi"), Message(Role.ASSISTANT, "hello")]
+    messages = answered + [Message(Role.USER, str(number)) for number in range(LIMITS.chat_messages)]
+    names = names_of("ann", messages)
+    begun = perf_counter()
+    Given([], 10).before(names, messages)
+    assert perf_counter() - begun < 1  # six seconds, where every name is compared with all that follows it

@@ -33,16 +33,15 @@ class Given:
 
     def before(self, names: Sequence[tuple[str, int]], messages: Sequence[Message]) -> Labels:
         """What a conversation has read before its next answer."""
-        roles = [message.role for message in messages]
-        labels = Labels(Integrity.UNTRUSTED) if Role.TOOL in roles else Labels()
-        if Role.ASSISTANT not in roles:
+        told = any(message.role is Role.TOOL for message in messages)
+        labels = Labels(Integrity.UNTRUSTED) if told else Labels()
+        answers = [place for place, message in enumerate(messages) if message.role is Role.ASSISTANT]
+        if not answers:
             return labels
+        *_, earlier, last = -1, *answers
         with self._lock:
-            for name, count in names:
-                later = roles[count:]
-                if later.count(Role.ASSISTANT) > 1:
-                    break
-                if Role.ASSISTANT in later and name in self._known:
+            for name, count in names:  # of which the last answer, and no other, came after
+                if earlier < count <= last and name in self._known:
                     return labels | self._known[name]
         return labels | self.worst
 
