@@ -54,56 +54,64 @@ def approvals_app(
 
     `hosts` are the names besides this machine's own under which it is reached. Raises BadInput for a weak token.
     """
-    tokens = Tokens(people)
-
-    def personal(answer: Answer) -> Callable[[Request], Awaitable[Response]]:
-        async def endpoint(request: Request) -> Response:
-            name = tokens.person(request)
-            if name is None:
-                error = Denied("Send the token of a person who decides.")
-                return refused(error, 401, {"www-authenticate": "Bearer"})
-            try:
-                return await answer(request, name)
-            except ToolwiseError as error:
-                return refused(error, _STATUS.get(error.code, 400))
-
-        return endpoint
-
-    async def waiting(request: Request, name: str) -> Response:
-        found = await run_in_threadpool(approvals.pending)
-        return JSONResponse({"you": name, "approvals": [as_json(asked, whole=False) for asked in found]})
-
-    async def one(request: Request, name: str) -> Response:
-        try:
-            found = await run_in_threadpool(approvals.get, request.path_params["id"])
-        except BadInput as error:
-            return refused(error, 404)
-        return JSONResponse(as_json(found, whole=True))
-
-    async def decide(request: Request, name: str) -> Response:
-        told = _decision(await body_of(request, limits))
-        try:
-            await run_in_threadpool(approvals.get, request.path_params["id"])
-        except BadInput as error:
-            return refused(error, 404)
-        try:
-            decided = await run_in_threadpool(
-                approvals.decide, request.path_params["id"], told["verdict"], name, told["digest"]
-            )
-        except BadInput as error:  # another text, or decided already
-            return refused(error, 409)
-        return JSONResponse(as_json(decided, whole=False))
-
+    desk, tokens = _Desk(approvals, limits), Tokens(people)
     routes = [
         *(Route(path, _static(name, kind), methods=["GET"]) for path, (name, kind) in _FILES.items()),
-        Route("/approvals", personal(waiting), methods=["GET"]),
-        Route("/approvals/{id}", personal(one), methods=["GET"]),
-        Route("/approvals/{id}", personal(decide), methods=["POST"]),
+        Route("/approvals", _personal(tokens, desk.waiting), methods=["GET"]),
+        Route("/approvals/{id}", _personal(tokens, desk.one), methods=["GET"]),
+        Route("/approvals/{id}", _personal(tokens, desk.decide), methods=["POST"]),
     ]
     handlers: dict[Any, Any] = {HTTPException: _strange, Exception: _failed}
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False
     return Door(app, hosts)  # outermost: whatever answers, it answers through the door
+
+
+class _Desk:
+    """The handlers. `name` is that of the person whose token came."""
+
+    def __init__(self, approvals: Approvals, limits: Limits) -> None:
+        self._approvals = approvals
+        self._limits = limits
+
+    async def waiting(self, request: Request, name: str) -> Response:
+        found = await run_in_threadpool(self._approvals.pending)
+        return JSONResponse({"you": name, "approvals": [as_json(asked, whole=False) for asked in found]})
+
+    async def one(self, request: Request, name: str) -> Response:
+        try:
+            found = await run_in_threadpool(self._approvals.get, request.path_params["id"])
+        except BadInput as error:
+            return refused(error, 404)
+        return JSONResponse(as_json(found, whole=True))
+
+    async def decide(self, request: Request, name: str) -> Response:
+        told, id = _decision(await body_of(request, self._limits)), request.path_params["id"]
+        try:
+            await run_in_threadpool(self._approvals.get, id)
+        except BadInput as error:
+            return refused(error, 404)
+        try:
+            decided = await run_in_threadpool(self._approvals.decide, id, told["verdict"], name, told["digest"])
+        except BadInput as error:  # another text, or decided already
+            return refused(error, 409)
+        return JSONResponse(as_json(decided, whole=False))
+
+
+def _personal(tokens: Tokens, answer: Answer) -> Callable[[Request], Awaitable[Response]]:
+    """The handler, for people who decide alone; its errors are said as JSON."""
+
+    async def endpoint(request: Request) -> Response:
+        name = tokens.person(request)
+        if name is None:
+            error = Denied("Send the token of a person who decides.")
+            return refused(error, 401, {"www-authenticate": "Bearer"})
+        try:
+            return await answer(request, name)
+        except ToolwiseError as error:
+            return refused(error, _STATUS.get(error.code, 400))
+
+    return endpoint
 
 
 def _decision(told: Any) -> dict[str, Any]:

@@ -24,10 +24,12 @@ PARAMETERS: Schema = {"type": "object", "properties": {"type": {"const": "object
 
 
 def one_of(*words: Any) -> Schema:
+    """One of these values."""
     return {"enum": list(words)}
 
 
 def either(*schemas: Schema) -> Schema:
+    """What fits one of these."""
     return {"anyOf": list(schemas)}
 
 
@@ -37,6 +39,7 @@ def maybe(schema: Schema) -> Schema:
 
 
 def listed(items: Schema, least: int = 0, most: int | None = None) -> Schema:
+    """A list of these; its bounds are inclusive."""
     bounds = {"minItems": least} | ({} if most is None else {"maxItems": most})
     return {"type": "array", "items": items} | bounds
 
@@ -77,6 +80,7 @@ def parts(*kinds: str) -> Schema:
 
 
 def chat(model: Schema) -> Schema:
+    """A request of OpenAI's Chat Completions; `model` is the schema of its name."""
     call = record(
         {"id": FILLED, "function": record({"name": FILLED}, {"arguments": TEXT})},
         {"type": one_of("function")},
@@ -127,6 +131,7 @@ def chat(model: Schema) -> Schema:
 
 
 def responses(model: Schema) -> Schema:
+    """A request of OpenAI's Responses."""
     said = parts("input_text", "output_text", "text", "refusal")
     role = one_of("user", "system", "developer", "assistant")
     call = {"type": one_of("function_call"), "call_id": FILLED, "name": FILLED}
@@ -177,6 +182,7 @@ def responses(model: Schema) -> Schema:
 
 
 def messages(model: Schema) -> Schema:
+    """A request of Anthropic's Messages."""
     text = loose({"type": one_of("text"), "text": TEXT})
     texts = either(TEXT, listed(text))
     result = loose(
@@ -220,6 +226,7 @@ def messages(model: Schema) -> Schema:
 
 
 def gemini() -> Schema:
+    """A request of Google's, whose model stands in the path."""
     left, thought = "thoughtSignature partMetadata", {"thought": FLAG}
     text = record({"text": TEXT}, left=f"{left} thought")
     answer = record({}, {"id": TEXT, "name": TEXT, "response": OBJECT, "willContinue": one_of(False)}, "scheduling")

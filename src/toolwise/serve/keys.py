@@ -95,6 +95,7 @@ def brought(headers: Headers, query: QueryParams) -> list[str]:
 
 
 def digest_of(key: str) -> bytes:
+    """SHA-256 of a key, by which it is known here; also of one that is no Unicode, which opens nothing."""
     return hashlib.sha256(key.encode(errors="surrogateescape")).digest()
 
 

@@ -72,30 +72,6 @@ def _transport(
     literal = target.address is not None or target.is_near
     allowed = frozenset({(target.host, target.port)}) if literal or config.own_network else frozenset()
 
-    def answer(code: int, message: str) -> Any:
-        error = {"code": code, "message": message, "data": life.nonce}
-        return httpx2.Response(400, json={"jsonrpc": "2.0", "id": None, "error": error})
-
-    class Bounded(httpx2.AsyncByteStream):
-        """A body that ends early where it is too large or breaks off; what is cut is no message."""
-
-        def __init__(self, inner: Any) -> None:
-            self._inner = inner
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            left = limits.mcp_bytes
-            try:
-                async for piece in self._inner:
-                    left -= len(piece)
-                    if left < 0:
-                        return
-                    yield piece
-            except httpx2.TransportError:
-                return
-
-        async def aclose(self) -> None:
-            await self._inner.aclose()
-
     class Checked(httpx2.AsyncBaseTransport):
         def __init__(self) -> None:
             self._inner = httpx2.AsyncHTTPTransport(verify=tls or True, trust_env=False)
@@ -104,35 +80,69 @@ def _transport(
             url = request.url
             port = url.port or {"http": 80, "https": 443}.get(url.scheme)
             if (url.scheme, url.host, port) != target.origin:
-                return answer(NOT_SENT, "It is another server, which is not asked.")
+                return _own_answer(life, NOT_SENT, "It is another server, which is not asked.")
             try:
                 left = countdown(SystemClock(), limits.mcp_start_seconds)
                 addresses = await anyio.to_thread.run_sync(checked_addresses, target, allowed, network, left)
             except ToolwiseError as error:
-                return answer(NOT_SENT, str(error))
+                return _own_answer(life, NOT_SENT, str(error))
             request.extensions = {**request.extensions, "sni_hostname": target.host}
             for address in addresses:
                 request.url = url.copy_with(host=address)
                 try:
-                    response = await self._inner.handle_async_request(request)
+                    return await _let_in(await self._inner.handle_async_request(request), target, life, limits)
                 except (httpx2.ConnectError, httpx2.ConnectTimeout):
                     continue
                 except httpx2.TransportError:
                     return httpx2.Response(502)
-                if response.status_code in _NOT_LET_IN:
-                    await response.aclose()
-                    return answer(NOT_LET_IN, f"It answered {response.status_code}.")
-                if 300 <= response.status_code < 400 and not _stays(target, response.headers.get("location", "")):
-                    await response.aclose()
-                    return answer(NOT_LET_IN, "It redirects to another server, which is not followed.")
-                response.stream = Bounded(response.stream)
-                return response
-            return answer(NOT_SENT, "It cannot be reached.")
+            return _own_answer(life, NOT_SENT, "It cannot be reached.")
 
         async def aclose(self) -> None:
             await self._inner.aclose()
 
     return Checked()
+
+
+def _own_answer(life: Life, code: int, message: str) -> Any:
+    """An answer in the server's place, which the session knows by the nonce."""
+    import httpx2
+
+    error = {"code": code, "message": message, "data": life.nonce}
+    return httpx2.Response(400, json={"jsonrpc": "2.0", "id": None, "error": error})
+
+
+async def _let_in(response: Any, target: Target, life: Life, limits: Limits) -> Any:
+    """The server's answer, bounded; one of ours where it lets nobody in, or sends whoever asks elsewhere."""
+    if response.status_code in _NOT_LET_IN:
+        await response.aclose()
+        return _own_answer(life, NOT_LET_IN, f"It answered {response.status_code}.")
+    if 300 <= response.status_code < 400 and not _stays(target, response.headers.get("location", "")):
+        await response.aclose()
+        return _own_answer(life, NOT_LET_IN, "It redirects to another server, which is not followed.")
+    response.stream = _bounded(response.stream, limits)
+    return response
+
+
+def _bounded(body: Any, limits: Limits) -> Any:
+    """A body that ends early where it is too large or breaks off; what is cut is no message."""
+    import httpx2
+
+    class Bounded(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            left = limits.mcp_bytes
+            try:
+                async for piece in body:
+                    left -= len(piece)
+                    if left < 0:
+                        return
+                    yield piece
+            except httpx2.TransportError:
+                return
+
+        async def aclose(self) -> None:
+            await body.aclose()
+
+    return Bounded()
 
 
 def _stays(target: Target, location: str) -> bool:
