@@ -14,6 +14,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,20 @@ def test_every_option_says_what_it_does(path: tuple[str, ...]) -> None:
     assert not silent
     shown = invoke(*path, "--help")
     assert all(option in shown for one in command.params for option in one.opts if option.startswith("--"))
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_an_example_fits_a_terminal_and_can_be_pasted(path: tuple[str, ...]) -> None:
+    lines = (COMMANDS[path].epilog or "").replace("\n\n", "\n").split("\n")
+    assert max(map(len, lines)) <= 78
+    assert all(before.endswith(" \\") for before, line in pairwise(lines) if line.startswith("    "))
+
+
+def test_a_paragraph_of_the_help_breaks_where_the_terminal_ends(
+    toolwise: Toolwise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert "(exit code 1); `toolwise approvals` decides" in toolwise("chat", "--help").out
 
 
 def test_the_version_is_that_of_the_package(toolwise: Toolwise) -> None:

@@ -62,11 +62,15 @@ def test_a_question_is_answered_with_its_calls_shown(toolwise: Toolwise, folder:
     assert done.out.split("\n") == [
         "Let me see.",
         '→ Calculator({"expression": "17*23"})',
-        "",
         "← Calculator: 391",
         "The results: 391",
         "",
     ]
+
+
+def test_nothing_is_empty_above_a_call_that_comes_first(toolwise: Toolwise, folder: Path) -> None:
+    done = toolwise("chat", "--model", "scripted", "--tools", "Calculator", 'call Calculator {"expression": "17*23"}')
+    assert done.out.startswith("→ Calculator")
 
 
 def test_a_script_gets_an_event_a_line(toolwise: Toolwise, folder: Path) -> None:

@@ -375,6 +375,13 @@ def test_the_door_is_not_opened_with_weak_shared_or_missing_tokens(
 # The audit log
 
 
+def test_without_a_command_the_log_is_shown(toolwise: Toolwise, gate: AskingGate) -> None:
+    gate.ask("c1", to="bob")
+    assert (
+        toolwise("audit").out == toolwise("audit", "--state", "toolwise.db").out == toolwise("audit", "show").out != ""
+    )
+
+
 def test_the_log_is_shown_line_by_line_and_in_parts(toolwise: Toolwise, gate: AskingGate) -> None:
     for number in range(30):
         gate.ask(f"c{number}", run=f"run-{number % 2}", who="eve" if number == 7 else "ann", to="bob")

@@ -11,11 +11,12 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from typer.main import get_command
 
 from toolwise.core.errors import BadInput, StorageUnavailable, ToolwiseError
 from toolwise.core.jsonio import printable
@@ -39,7 +40,7 @@ def run(app: typer.Typer) -> NoReturn:
 
 def _status(app: typer.Typer) -> int:
     try:
-        status = app(standalone_mode=False) or 0
+        status = _reflowed(get_command(app))(standalone_mode=False) or 0
         if sys.stdout:  # there is none where it was closed before we began
             sys.stdout.flush()
     except ToolwiseError as error:
@@ -64,6 +65,14 @@ def _status(app: typer.Typer) -> int:
         kept = " What was finished is kept; the same command goes on from there." if goes_on else ""
         return complain(f"Interrupted.{kept}", "interrupted", 130)
     return int(status)
+
+
+def _reflowed(command: Any) -> Any:
+    """The command, each paragraph of its help one line: typer would keep the line ends of the source."""
+    command.help = "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n"))
+    for one in getattr(command, "commands", {}).values():
+        _reflowed(one)
+    return command
 
 
 def complain(text: str, code: str, status: int) -> int:

@@ -12,6 +12,7 @@ import typer
 from toolwise.commands.common import (
     DEFAULT_STATE,
     JsonOption,
+    ShowFirst,
     StateOption,
     examples,
     opened,
@@ -27,7 +28,11 @@ if TYPE_CHECKING:
 _HEAD = re.compile("[0-9a-f]{64}")
 _BY_PEOPLE = ("approved", "rejected", "resolved", "pinned")  # their details say who
 
-app = typer.Typer(name="audit", help="What happened, and whether the record of it was touched.", no_args_is_help=True)
+app = typer.Typer(
+    name="audit",
+    cls=ShowFirst,
+    help="What happened, and whether the record of it was touched. Without a command: show.",
+)
 
 
 @app.command(

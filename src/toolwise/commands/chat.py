@@ -48,9 +48,9 @@ SCRIPTED = "scripted"
 @app.command(
     epilog=examples(
         'toolwise chat "What is 17 * 23?" --tools Calculator',
-        'toolwise chat --upstream http://127.0.0.1:11434 --model qwen3 --tools mine.py "What is new?"',
-        'toolwise chat --tools mine.py --run talk.json "Send it to Ann."   # pauses where a person must confirm',
-        "toolwise chat --tools mine.py --run talk.json                      # goes on from there",
+        'toolwise chat --upstream http://127.0.0.1:11434 --model qwen3 "What is new?"',
+        'toolwise chat --tools mine.py --run talk.json "Send it to Ann."',
+        "toolwise chat --tools mine.py --run talk.json  # goes on after a pause",
     )
 )
 def chat(
@@ -59,7 +59,11 @@ def chat(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option("--model", "-m", help="A pulled name, a folder, a hub id, scripted; or one of the server's."),
+        typer.Option(
+            "--model",
+            "-m",
+            help=f"A pulled name, a folder, a hub id, scripted; or one of the server's. Default: {DEFAULT_MODEL}.",
+        ),
     ] = None,
     upstream: Annotated[
         str | None,
@@ -158,7 +162,7 @@ class _Talk:
         from toolwise.decode.events import RunEnded, Saved
         from toolwise.decode.show_run import event_json, event_text
 
-        agent, console, reason = self.agent, screen(), "interrupted"
+        agent, console, reason, begins = self.agent, screen(), "interrupted", True
         try:
             for event in agent.run(state, CallContext(Principal(state.principal), state.id)):
                 if isinstance(event, Saved | RunEnded):
@@ -167,7 +171,10 @@ class _Talk:
                 if isinstance(event, RunEnded):
                     reason = event.reason
                 if not self.as_json:
-                    console.print(event_text(event), end="", soft_wrap=True)
+                    shown = event_text(event)
+                    shown = shown[1:] if begins and shown.plain.startswith("\n") else shown
+                    begins = shown.plain.endswith("\n") if shown.plain else begins
+                    console.print(shown, end="", soft_wrap=True)
                 elif line := event_json(event):
                     print(line, flush=True)
         except KeyboardInterrupt:

@@ -32,6 +32,7 @@ DEFAULT_STATE = "toolwise.db"
 _STATE_VARIABLE = "TOOLWISE_STATE"
 _COPIED = ("id", "key", "hash")  # columns
 _TOLD = 8  # of what is not masked, at a start
+_EXAMPLE_WIDE = 78  # characters of a line that a terminal of 80 shows whole
 _WIDE = 10_000  # characters of a line that a program reads
 
 TOOLS_HELP = (
@@ -90,17 +91,32 @@ def tool_names(text: str | None) -> tuple[str, ...]:
 
 
 def examples(*lines: str) -> str:
-    """Examples below a command's help, one a line."""
-    return "\n\n".join(["Examples:", *lines])
+    """Examples below a command's help, one a line; one that is too long for a terminal goes on as a shell has it."""
+    return "\n\n".join(["Examples:", *map(_folded, lines)])
+
+
+def _folded(line: str) -> str:
+    if len(line) <= _EXAMPLE_WIDE:
+        return line
+    cut = max(line.rfind(mark, 0, _EXAMPLE_WIDE - 1) for mark in (" -", ' "', " >"))
+    return line if cut < 0 else f"{line[:cut]} \\\n    {_folded(line[cut + 1 :])}"
 
 
 class ListFirst(TyperGroup):
     """A group that is `list` where no command is named, whatever options of it are given."""
 
+    first = "list"
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args or (args[0].startswith("-") and args[0] not in self.get_help_option_names(ctx)):
-            args = ["list", *args]
+            args = [self.first, *args]
         return super().parse_args(ctx, args)
+
+
+class ShowFirst(ListFirst):
+    """The same with `show`."""
+
+    first = "show"
 
 
 @contextmanager

@@ -62,7 +62,11 @@ def serve(
     context: typer.Context,
     model: Annotated[
         str,
-        typer.Option("--model", "-m", help=f"A pulled name, a folder, a hub id, {SCRIPTED}; or one of the upstream's."),
+        typer.Option(
+            "--model",
+            "-m",
+            help=f"A pulled name, a folder, a hub id, {SCRIPTED}; or one of the upstream's. Default: {DEFAULT_MODEL}.",
+        ),
     ] = "",
     port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes any that is free.")] = 8_000,
     host: Annotated[str, typer.Option(help="The address to answer at; other ones than this machine's need keys.")] = (
