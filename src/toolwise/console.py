@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
 from typing import Any, NoReturn
 
 import typer
@@ -18,6 +19,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from typer.main import get_command
 
+from toolwise.core.clock import Clock, SystemClock
 from toolwise.core.errors import BadInput, StorageUnavailable, ToolwiseError
 from toolwise.core.jsonio import printable
 from toolwise.core.limits import LIMITS
@@ -25,7 +27,10 @@ from toolwise.core.limits import LIMITS
 #: Exit codes by who can act on an error; 1 for everybody else.
 EXIT = {"user": 2, "operator": 3}
 
-_GO_ON = ("annotate", "train", "demo", "pull", "index")  # keep what they finished, so the same command goes on
+_CLOCK = SystemClock()
+_NOTE_SECONDS = 60.0  # between two lines about long work, where there is no bar
+_GO_ON = ("annotate", "train", "demo", "pull", "index", "eval")  # keep what they finished, so the same command goes on
+_BEGIN_AGAIN = ("filter", "perplexity")  # of eval
 # Of the system's refusals, those that say something about the machine and not about this program.
 _MACHINE = ("EACCES", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EPERM", "EROFS")
 
@@ -61,7 +66,7 @@ def _status(app: typer.Typer) -> int:
         where = f" {str(error.filename)!r}" if error.filename is not None else " the output"
         return complain(f"Cannot use{where}: {error.strerror}.", StorageUnavailable.code, 3)
     if status == 130:
-        goes_on = sys.argv[1:2] and sys.argv[1] in _GO_ON
+        goes_on = bool(sys.argv[1:2]) and sys.argv[1] in _GO_ON and not set(_BEGIN_AGAIN) & set(sys.argv[2:3])
         kept = " What was finished is kept; the same command goes on from there." if goes_on else ""
         return complain(f"Interrupted.{kept}", "interrupted", 130)
     return int(status)
@@ -107,6 +112,31 @@ def stages(bar: Progress) -> Callable[[str, int, int | None], None]:
         if stage not in tasks:
             tasks[stage] = bar.add_task(stage, total=total)
         bar.update(tasks[stage], completed=done, total=total)
+
+    return show
+
+
+def paced(bar: Progress, clock: Clock = _CLOCK) -> Callable[[str, int, int], None]:
+    """The same for long work that may go on behind what was done before: with how many a second, and when it will be
+    done. Where no bar can be shown (a file of a run by night) it is a line a minute."""
+    begun: dict[str, tuple[float, int]] = {}
+    said: dict[str, float] = {}
+    tasks: dict[str, TaskID] = {}
+
+    def show(stage: str, done: int, total: int) -> None:
+        now = clock.monotonic()
+        start, before = begun.setdefault(stage, (now, done))
+        rate = (done - before) / max(now - start, 1e-9)
+        text = f"{printable(stage)}: {rate:.2f} a second" if done > before else printable(stage)
+        if done > before and done < total:
+            text += f", done at {clock.now() + timedelta(seconds=(total - done) / rate):%H:%M}"
+        if not bar.disable:
+            if stage not in tasks:
+                tasks[stage] = bar.add_task(text, total=total)
+            bar.update(tasks[stage], completed=done, total=total, description=text)
+        elif now - said.setdefault(stage, now) >= _NOTE_SECONDS:
+            said[stage] = now
+            print(f"{text} ({done} of {total})", file=sys.stderr, flush=True)
 
     return show
 

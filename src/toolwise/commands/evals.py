@@ -4,20 +4,230 @@ from __future__ import annotations
 
 import math
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from toolwise.commands.common import DEFAULT_MODEL, JsonOption, ModelOption, ThreadsOption, examples
-from toolwise.console import progress_bar, screen, stages
-from toolwise.core.errors import BadInput
+from toolwise.commands.common import (
+    DEFAULT_MODEL,
+    JsonOption,
+    ModelOption,
+    ThreadsOption,
+    ToolOptionsOption,
+    examples,
+    tell_left_out,
+    tool_names,
+)
+from toolwise.commands.common import table as columns
+from toolwise.console import paced, progress_bar, screen, stages
+from toolwise.core.errors import BadInput, ToolFailed
 from toolwise.core.limits import LIMITS
 
 if TYPE_CHECKING:
-    from toolwise.core.chat import ChatModel
+    from collections.abc import Callable
 
-app = typer.Typer(name="eval", help="Measure a model or the filter.", no_args_is_help=True)
+    from toolwise.core.chat import ChatModel
+    from toolwise.evals.arms import Planned
+    from toolwise.models.base import LanguageModel
+
+
+class _TaskFirst(TyperGroup):
+    """A group in which the names of tasks may stand where a command's name would: `task` is the command then."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        known = {*self.commands, *self.get_help_option_names(ctx)}
+        return super().parse_args(ctx, ["task", *args] if args and args[0] not in known else args)
+
+
+app = typer.Typer(
+    name="eval",
+    help="Measure a model on questions (eval TASK...), its calls, its perplexity, or the filter.",
+    no_args_is_help=True,
+    cls=_TaskFirst,
+)
+
+
+@app.command(
+    "task",
+    epilog=examples(
+        "toolwise eval tasks",
+        "toolwise eval asdiv svamp --data eval-data --model model --examples 500",
+        "toolwise eval asdiv --data hub -m base=smollm2-135m -m plain=control -m tuned=model",
+        "toolwise eval asdiv --data eval-data -m tuned=model --top-k 0,1,3,10 --out ablation",
+        "toolwise eval compare ablation",
+    ),
+)
+def eval_task(
+    tasks: Annotated[list[str], typer.Argument(help="Names of tasks, as `toolwise eval tasks` lists them.")],
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help=f"As everywhere ({DEFAULT_MODEL}), or NAME=MODEL, NAME being its arm's; may be given again.",
+        ),
+    ] = None,
+    data: Annotated[str, typer.Option(help="A folder with the tasks' files, or hub.")] = "hub",
+    tools: Annotated[str, typer.Option(help="Tools, with commas between; a task has those off that know it.")] = (
+        "Calculator,Calendar"
+    ),
+    option: ToolOptionsOption = None,
+    questions: Annotated[
+        int | None, typer.Option("--examples", min=1, help="Of each task, drawn by lot. Default: all.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of that lot.")] = 0,
+    calls: Annotated[
+        bool | None,
+        typer.Option(
+            "--enabled/--disabled",
+            help="Whether models may call: the paper's control. Default: those that were taught calls.",
+            show_default=False,
+        ),
+    ] = None,
+    top_k: Annotated[
+        str,
+        typer.Option(
+            help="A call starts when its marker is among the k likeliest tokens; several with commas, 0: none."
+        ),
+    ] = "10",
+    max_calls: Annotated[int, typer.Option(min=0, help="Of an answer; the paper's is 1.")] = 1,
+    today: Annotated[
+        str, typer.Option(help="What the calendar says where the questions have no day of their own.")
+    ] = "2023-01-30",
+    strict: Annotated[bool, typer.Option("--strict", help="Hold every call to a tool and to its schema.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="A folder for the answers, one inside for each arm. Default: eval-TASKS."),
+    ] = None,
+    at_once: Annotated[
+        int, typer.Option(min=1, max=LIMITS.chat_connections, help="Questions at a time; answers are the same.")
+    ] = 16,
+    as_json: JsonOption = False,
+    threads: ThreadsOption = None,
+) -> None:
+    """Ask models the questions of TASKS, calls being run while they write, and judge the answers by the paper's rules.
+
+    The word `task` may be left out. Every model, and every k, is an arm, with a folder of its own in OUT: settings, and
+    a line of JSON an answer. The same command goes on where it was killed. The table says for each task and arm the
+    score with its 95 % interval, how often it called, and how much better it is than the first arm.
+    """
+    from toolwise.core.jsonio import dumps
+    from toolwise.decode.engine import DecodeSettings
+    from toolwise.evals.arms import plan
+    from toolwise.evals.compare import arms, lines, table
+    from toolwise.evals.compare import as_json as lines_json
+    from toolwise.evals.run import Way, draw, gates, run, run_settings, with_room
+    from toolwise.evals.tasks import data_source, named
+    from toolwise.models.toolbox import parse_options, toolbox
+
+    chosen, way = named(tasks), Way(DecodeSettings(max_calls=max_calls), _day(today), strict, at_once)
+    drawn = draw(chosen, data_source(data), questions, seed)
+    loaded: list[LanguageModel] = []
+    box = toolbox(tool_names(tools), parse_options(option or ()), lambda: loaded[0])
+    tell_left_out(box)
+    planned = plan(model or [DEFAULT_MODEL], way, _counts(top_k), calls)
+    place = out or Path(_default_out(tasks, questions, seed))
+    with gates(box, chosen) as opened, progress_bar() as bar:  # before the models: tools' processes are copies of this
+        show = paced(bar)
+        for arm in planned:
+            settings = run_settings(arm.fingerprint, box, drawn, arm.way)
+            fitting = with_room(arm.way, drawn, arm.tokenizer)
+            ask = _loading(loaded, arm, threads)
+            run(
+                place / arm.label,
+                settings,
+                drawn,
+                ask,
+                opened,
+                fitting,
+                partial(show, arm.label),
+            )
+    found = lines(arms([place / arm.label for arm in planned]))
+    if as_json:
+        print(dumps(lines_json(found)))
+    else:
+        print(table(found))
+        print(f"\nThe answers are in {place}; see them together with: toolwise eval compare {place}")
+
+
+def _loading(loaded: list[LanguageModel], arm: Planned, threads: int | None) -> Callable[[], LanguageModel]:
+    """Loads the arm's model when it is asked for, unless it is the one that is there; one is held at a time."""
+
+    def load() -> LanguageModel:
+        from toolwise.models.load import load_model
+
+        if not loaded or loaded[0].fingerprint != arm.fingerprint:
+            loaded.clear()
+            loaded.append(load_model(arm.model, threads=threads))
+        return loaded[0]
+
+    return load
+
+
+def _default_out(tasks: list[str], questions: int | None, seed: int) -> str:
+    """A name for what was asked, so that the same command finds its folder again and another takes another."""
+    return "-".join(["eval", *tasks, *([f"{questions}"] if questions else []), *([f"seed{seed}"] if seed else [])])
+
+
+def _day(today: str) -> str:
+    from toolwise.tools.calendar import sentence
+
+    try:
+        sentence(today)
+    except ToolFailed as error:
+        raise BadInput(f"--today {today!r}: {error}.") from error
+    return today
+
+
+def _counts(text: str) -> list[int]:
+    try:
+        counts = list(dict.fromkeys(int(part) for part in text.split(",")))
+    except ValueError:
+        counts = [-1]
+    if min(counts) < 0:
+        raise BadInput(f"--top-k {text!r} is not a list of whole numbers with commas between them, such as 0,1,3,10.")
+    return counts
+
+
+@app.command("tasks", epilog=examples("toolwise eval tasks", "toolwise eval tasks --json"))
+def eval_tasks(as_json: JsonOption = False) -> None:
+    """The tasks: what is asked in which words, when an answer is right, which tools are off, where the data is."""
+    from toolwise.core.jsonio import dumps
+    from toolwise.evals.tasks import TASKS
+
+    listed = [
+        {
+            **{"task": task.name, "about": task.said, "prompt": task.prompt, "right": task.rule.said},
+            **{"off": ", ".join(task.without), "data": "; ".join(f"{each.file} {each.hub}" for each in task.tables)},
+            "paper": task.paper,
+        }
+        for task in TASKS.values()
+    ]
+    if as_json:
+        print(dumps(listed))
+    else:
+        head = {"task": "task", "about": "about", "prompt": "prompt", "right": "right when", "off": "tools off"}
+        head |= {"data": "file, and set of the hub"}
+        columns(tuple(head.values()), [[one[key] or "–" for key in head] for one in listed])
+
+
+@app.command("compare", epilog=examples("toolwise eval compare ablation", "toolwise eval compare base plain tuned"))
+def eval_compare(
+    folders: Annotated[
+        list[Path], typer.Argument(help="Folders of runs, or folders that hold some; gains are over the first.")
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Several runs in one table, from their answers alone, also while they are still being made."""
+    from toolwise.core.jsonio import dumps
+    from toolwise.evals.compare import arms, lines, table
+    from toolwise.evals.compare import as_json as lines_json
+
+    found = lines(arms(folders))
+    print(dumps(lines_json(found)) if as_json else table(found))
 
 
 @app.command("filter", epilog=examples("toolwise eval filter --data gsm8k_train.jsonl.gz --problems 30"))

@@ -10,10 +10,11 @@ does not depend on how many were asked at a time.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -87,14 +88,24 @@ def answers(out: Path) -> Iterator[Row]:
         yield row
 
 
-def _asked(ask: Callable[[Q], Row], waiting: list[Q], at_once: int) -> Iterator[Row]:
-    """Rows as they come; after an error or an interrupt, those in work are waited for and no other is begun."""
-    threads = ThreadPoolExecutor(at_once)
-    try:
-        for done in as_completed([threads.submit(ask, question) for question in waiting]):
-            yield done.result()
-    finally:
-        threads.shutdown(cancel_futures=True)
+def _asked(ask: Callable[[Q], Row], waiting: Sequence[Q], at_once: int) -> Iterator[Row]:
+    """Rows as they come. After an error no other question is begun; it is raised when those in work are told."""
+    left, errors, work = iter(waiting), list[BaseException](), set[Future[Row]]()
+    with ThreadPoolExecutor(at_once) as threads:
+        while True:
+            begun = () if errors else islice(left, at_once - len(work))
+            work |= {threads.submit(ask, question) for question in begun}
+            if not work:
+                break
+            done, work = wait(work, return_when=FIRST_COMPLETED)
+            for one in done:
+                error = one.exception()
+                if error is None:
+                    yield one.result()
+                else:
+                    errors.append(error)
+    if errors:
+        raise errors[0]
 
 
 def _lines(rows: Iterable[Row]) -> bytes:
