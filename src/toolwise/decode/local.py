@@ -36,6 +36,7 @@ from toolwise.core.errors import BadInput, ResultInvalid
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.decode.sample import draw, finite
 from toolwise.decode.stream import TextStream, agreed
+from toolwise.decode.trigger import Trigger
 from toolwise.models.base import LanguageModel, Session
 from toolwise.models.masks import Masks
 from toolwise.models.masks import Matcher as Held
@@ -189,7 +190,7 @@ class _Turn:
         self._stopped = self._called = False
         self._held: Held | None = None
         self._masked = chat.masks_calls(request)
-        self._trigger = _Trigger(chat.dialect.layout)
+        self._trigger = Trigger(chat.dialect.layout)
         self._starts = _starts(chat.dialect.layout.trigger, self._tokenizer)
         self._marks: list[tuple[int, int]] = []
 
@@ -307,27 +308,6 @@ class _Turn:
             if isinstance(delta, CallDelta) and not self._stopped:
                 self._called = self._called or bool(delta.name)
                 yield delta
-
-
-class _Trigger:
-    """Finds where a call begins in the free `text` of a turn. Calls of bare JSON begin the turn or there are none."""
-
-    def __init__(self, layout: Layout) -> None:
-        self._bare = layout.bare
-        self._matcher = Matcher([layout.trigger])
-        self.text = ""
-
-    def push(self, text: str) -> tuple[str, int | None]:
-        """What is certain to be no call, and the character at which one began."""
-        self.text += text
-        fed = self._matcher.feed(text)
-        if self._bare and fed.text.strip():
-            held, self._matcher = self._matcher.flush().text, Matcher([])
-            return fed.text + (fed.marker or "") + fed.rest + held, None
-        return fed.text, None if fed.marker is None else len(self.text) - len(fed.rest) - len(fed.marker)
-
-    def flush(self) -> str:
-        return self._matcher.flush().text
 
 
 class _NoCalls:
