@@ -73,6 +73,14 @@ def test_nothing_is_empty_above_a_call_that_comes_first(toolwise: Toolwise, fold
     assert done.out.startswith("→ Calculator")
 
 
+def test_of_many_tools_those_that_fit_are_shown_and_others_can_be_looked_for(toolwise: Toolwise, folder: Path) -> None:
+    every = "Calculator,Calendar,mine.py"
+    asked = ("chat", "--model", "scripted", "--tools", every, 'call find_tools {"query": "send"}')
+    found = toolwise(*asked, "--show-tools", 1)
+    assert (found.code, "Sends something" in found.out) == (0, True), found
+    assert "Sends something" not in toolwise(*asked).out
+
+
 def test_a_script_gets_an_event_a_line(toolwise: Toolwise, folder: Path) -> None:
     done = toolwise("chat", "--model", "scripted", "--tools", "Calculator", "--json", "-", stdin=b"call Calc {}")
     told = events(done)

@@ -16,6 +16,7 @@ from toolwise.commands.common import (
     DEFAULT_STATE,
     Format,
     JsonOption,
+    ShowToolsOption,
     StateOption,
     ThreadsOption,
     ToolOptionsOption,
@@ -26,6 +27,7 @@ from toolwise.commands.common import (
     read_text,
     say,
     show,
+    showing,
     tell_unmasked,
 )
 from toolwise.console import screen, text_or_standard_input
@@ -76,6 +78,7 @@ def chat(
     policy: Annotated[
         Path | None, typer.Option(help="What the tools may do, in Cedar. Default: looks; asks before it changes.")
     ] = None,
+    show_tools: ShowToolsOption = None,
     where: StateOption = DEFAULT_STATE,
     run: Annotated[
         Path | None, typer.Option(help="Where the conversation is kept: it goes on from there, also after a pause.")
@@ -120,8 +123,8 @@ def chat(
             from toolwise.decode.react import ReActChat
 
             answers = ReActChat(answers)
-        tell_unmasked(answers, registry)
-        talk = _Talk(Agent(answers, gate, tuple(registry.values()), settings), run, as_json)
+        tell_unmasked(answers, registry, show_tools)
+        talk = _Talk(Agent(showing(answers, show_tools), gate, tuple(registry.values()), settings), run, as_json)
         if talks:
             talk.converse(state, wanted)
         elif not talk.answer(state):

@@ -70,6 +70,15 @@ TaughtOption = Annotated[
 PresetOption = Annotated[str, typer.Option(help="small (for small models) or paper (the paper's settings).")]
 SettingsOption = Annotated[Path | None, typer.Option(help="A TOML file whose values go over the preset's.")]
 ThreadsOption = Annotated[int | None, typer.Option(min=1, max=LIMITS.threads, help="CPU threads of this process.")]
+ShowToolsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--show-tools",
+        min=1,
+        max=100,
+        help="Of more tools than so many, show those that fit, and let it look for others.",
+    ),
+]
 DEFAULT_MODEL = "smollm2-135m"
 
 
@@ -177,6 +186,15 @@ def gated(
             yield gate, box.registry, opened
     finally:
         opened.close()
+
+
+def showing(model: ChatModel, most: int | None) -> ChatModel:
+    """The model that is shown, of more tools than so many, those that fit; all of them where nothing is said."""
+    if most is None:
+        return model
+    from toolwise.decode.catalogued import Catalogued
+
+    return Catalogued(model, most=most)
 
 
 def tell_unmasked(model: ChatModel, tools: Registry, most: int | None = None) -> None:

@@ -17,6 +17,7 @@ from toolwise.commands.common import (
     DEFAULT_STATE,
     TOOLS_HELP,
     Format,
+    ShowToolsOption,
     StateOption,
     ThreadsOption,
     ToolOptionsOption,
@@ -24,6 +25,7 @@ from toolwise.commands.common import (
     gated,
     read_text,
     say,
+    showing,
     tell_unmasked,
     warn,
 )
@@ -95,12 +97,7 @@ def serve(
     strict: Annotated[Strict, typer.Option(help="Whose arguments are held to their schema while they are written.")] = (
         Strict.ALWAYS
     ),
-    show_tools: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=100, help="Of more tools than so many, show those that fit, and let it look for others."
-        ),
-    ] = None,
+    show_tools: ShowToolsOption = None,
     places: Annotated[int, typer.Option(min=1, max=1_024, help="Replies made at one time.")] = LIMITS.replies,
     threads: ThreadsOption = None,
 ) -> None:
@@ -129,7 +126,7 @@ def serve(
         if equipped is not None:
             tell_unmasked(answers, equipped.registry, show_tools)
         served = api_app(
-            [_showing(answers, show_tools)],
+            [showing(answers, show_tools)],
             keys=known,
             tools=equipped,
             hosts=answered_hosts(host, allow_host),
@@ -189,14 +186,6 @@ def answered_hosts(host: str, allowed: list[str] | None) -> list[str]:
     address = ip_address(host)
     own = [] if address.is_unspecified else [f"[{address}]" if address.version == 6 else str(address)]
     return [*own, *(allowed or ())]
-
-
-def _showing(model: ChatModel, most: int | None) -> ChatModel:
-    if most is None:
-        return model
-    from toolwise.decode.catalogued import Catalogued
-
-    return Catalogued(model, most=most)
 
 
 def _upstream(url: str, model: str, format: Format, key_env: str, strict: Strict) -> ChatModel:
