@@ -33,6 +33,8 @@ class Arguments:
 
     def push(self, piece: str) -> str:
         """What is certain by now, and was not before."""
+        if not self._told and self._held[-1:].isspace() and not piece.strip():
+            return ""  # blanks without end would be looked at again with each of them
         self._held += piece
         if not self._told and "null".startswith(self._held.strip()):
             return ""
