@@ -313,7 +313,6 @@ class _Turn:
 class _NoCalls:
     """Where nothing may be called, all is text, whatever it looks like."""
 
-    in_call = False
     done = False
     broken: tuple[int, ...] = ()
 

@@ -295,19 +295,4 @@ def test_a_call_without_end_is_cut_at_its_bound_and_the_rest_is_text(layout, siz
 @pytest.mark.case("C2")
 def test_a_result_starts_nothing_since_only_what_was_sampled_is_read():
     reader = Reader(HERMES, ChatRequest((Message(Role.USER, laid_out(HERMES, [("put", "{}")])),), tools=TOOLS))
-    assert not reader.in_call
     assert reader.push("done") + reader.flush() == Reader(HERMES, request()).push("done")
-
-
-def test_the_reader_says_from_when_on_a_call_is_written():
-    reader = Reader(HERMES, request())
-    states = []
-    for piece in ("a <tool_", "call>", '{"name": "get", "arguments": {}}', "</tool_call>", "b"):
-        reader.push(piece)
-        states.append(reader.in_call)
-    assert states == [False, True, True, False, False]
-    bare = Reader(LLAMA3, request())
-    bare.push('{"na')
-    assert not bare.in_call
-    bare.push('me": "g')
-    assert bare.in_call

@@ -23,10 +23,6 @@ class CallReader(Protocol):
     """What a model samples -> the pieces of its turn. Never fed with anything that the model did not sample."""
 
     @property
-    def in_call(self) -> bool:
-        """Whether what comes next may belong to a call."""
-
-    @property
     def done(self) -> bool:
         """Whether no call can come any more, so that sampling on is in vain."""
 

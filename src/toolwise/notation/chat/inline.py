@@ -88,10 +88,6 @@ class InlineReader:
         self.done = False
         self.broken: tuple[int, ...] = ()
 
-    @property
-    def in_call(self) -> bool:
-        return not self.done and self._watcher.in_call
-
     def push(self, text: str) -> list[ChatDelta]:
         return [] if self.done else self._told(self._watcher.push(text))
 

@@ -79,13 +79,6 @@ class Reader:
         next(self._reading)
 
     @property
-    def in_call(self) -> bool:
-        if not self._layout.bare:
-            return self._in_call
-        begun = (self._raw + self._text).lstrip(SPACE)
-        return self._in_call and (self._told or begun.startswith(self._layout.trigger))
-
-    @property
     def done(self) -> bool:
         return self._calls >= self._most and not self._in_call
 
