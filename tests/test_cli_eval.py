@@ -14,6 +14,7 @@ from task_files import write_rows, write_task_files
 from toolwise.core.errors import ModelUnavailable
 from toolwise.evals.answers import ANSWERS
 from toolwise.evals.tasks import data_source, named
+from toolwise.models.about import About
 from toolwise.models.scripted import Script, ScriptedModel, ScriptedTokenizer
 
 SUMS = [
@@ -74,7 +75,10 @@ def models(data: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, Script]:
     monkeypatch.setattr(
         "toolwise.evals.arms.describe_model", lambda name: (ScriptedTokenizer(), load(name).fingerprint)
     )
-    monkeypatch.setattr("toolwise.evals.arms.is_taught", lambda name: not name.startswith("base"))
+    monkeypatch.setattr(
+        "toolwise.evals.arms.about_model",
+        lambda name: About(134_515_008, "nothing" if name.startswith("base") else "calls"),
+    )
     return scripts
 
 

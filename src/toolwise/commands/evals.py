@@ -133,7 +133,7 @@ def eval_task(
     with gates(box, chosen) as opened, progress_bar() as bar:  # before the models: tools' processes are copies of this
         show = paced(bar)
         for arm in planned:
-            settings = run_settings(arm.fingerprint, box, drawn, arm.way)
+            settings = run_settings(arm.fingerprint, box, drawn, arm.way, arm.about)
             fitting = with_room(arm.way, drawn, arm.tokenizer)
             ask = _loading(loaded, arm, threads)
             run(

@@ -15,7 +15,8 @@ from pathlib import Path
 from toolwise.core.errors import BadInput
 from toolwise.decode.engine import DecodeSettings
 from toolwise.evals.run import Way
-from toolwise.models.load import describe_model, is_taught
+from toolwise.models.about import About, about_model
+from toolwise.models.load import describe_model
 from toolwise.notation.segments import Tokenizer
 
 _NAMED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,63})=(.+)")
@@ -30,6 +31,7 @@ class Planned:
     label: str
     model: str
     fingerprint: str
+    about: About
     tokenizer: Tokenizer
     way: Way
 
@@ -43,11 +45,12 @@ def plan(models: Sequence[str], way: Way, top_k: Sequence[int], calls: bool | No
     planned = []
     for label, model in _labelled(models):
         tokenizer, fingerprint = describe_model(model)
-        taught = is_taught(model)
+        about = about_model(model)
+        taught = about.taught == "calls"
         for k in top_k if (taught if calls is None else calls) else (0,):
             decode = replace(way.decode, enabled=k > 0, start_top_k=k or _USUAL)
             end = "" if k == _USUAL or not (taught or k) else f"-k{k}" if k else "-disabled"
-            planned.append(Planned(label + end, model, fingerprint, tokenizer, replace(way, decode=decode)))
+            planned.append(Planned(label + end, model, fingerprint, about, tokenizer, replace(way, decode=decode)))
     return planned
 
 

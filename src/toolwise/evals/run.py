@@ -23,6 +23,7 @@ from toolwise.evals.tasks.source import sample
 from toolwise.gate.budget import Budgets
 from toolwise.gate.gate import Gate
 from toolwise.gate.offline import offline_gate
+from toolwise.models.about import About
 from toolwise.models.base import LanguageModel, Writer, marker_id
 from toolwise.models.hf import HFModel
 from toolwise.models.masks import Masks
@@ -85,12 +86,14 @@ def gates(box: Toolbox, tasks: Sequence[Task]) -> Iterator[Gates]:
         yield {task.name: made[tuple(n for n in box.registry if n not in task.without)] for task in tasks}
 
 
-def run_settings(model: str, box: Toolbox, questions: Questions, way: Way) -> dict[str, Any]:
-    """What the rows of a run depend on; `model` is its fingerprint."""
+def run_settings(
+    model: str, box: Toolbox, questions: Questions, way: Way, about: About | None = None
+) -> dict[str, Any]:
+    """What the rows of a run depend on; `model` is its fingerprint, and a report may say what it is `about`."""
     tools = {name: [box.registry.hash_of(name), box.identity.get(name, "")] for name in box.registry}
     decode = {name: value for name, value in asdict(way.decode).items() if name != "max_tokens"}
     asked = {"decode": decode | {"strict": way.strict}, "today": way.today, **questions.settings}
-    return {"format": FORMAT, "model": model, "tools": tools, **asked}
+    return {"format": FORMAT, "model": model, **({"about": asdict(about)} if about else {}), "tools": tools, **asked}
 
 
 def run(

@@ -78,18 +78,19 @@ def notation_of(source: Path | str) -> Notation:
     Raises ModelUnavailable.
     """
     try:
-        return Notation(**_note(source).get("notation", {}))
+        return Notation(**note_of(source).get("notation", {}))
     except (TypeError, AttributeError) as error:
         raise ModelUnavailable(f"{NOTE} of the model {str(source)!r} names no notation; restore that file.") from error
 
 
 def is_taught(name: str) -> bool:
     """Whether a model was trained here on texts with calls in them. Raises ModelUnavailable."""
-    note = _note(resolve(name))
+    note = note_of(resolve(name))
     return "notation" in note and not note.get("plain", False)
 
 
-def _note(source: Path | str) -> dict[str, Any]:
+def note_of(source: Path | str) -> dict[str, Any]:
+    """What the `toolwise.json` beside a model's weights says; nothing where there is none. Raises ModelUnavailable."""
     with readable(source) as options:
         file = cached_file(str(source), NOTE, _raise_exceptions_for_missing_entries=False, **options)
     try:
