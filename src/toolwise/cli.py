@@ -34,6 +34,7 @@ from toolwise.commands.common import (
     ModelOption,
     PresetOption,
     SettingsOption,
+    StartThresholdOption,
     TaughtOption,
     ThreadsOption,
     ToolOptionsOption,
@@ -213,8 +214,12 @@ def generate(
     option: ToolOptionsOption = None,
     disabled: Annotated[bool, typer.Option("--disabled", help="Ban calls: the paper's control.")] = False,
     top_k: Annotated[
-        int, typer.Option(min=1, help="Start a call when its marker is among the k likeliest tokens.")
-    ] = 10,
+        int | None,
+        typer.Option(
+            min=1, help="Start a call when its marker is among the k likeliest tokens: 10, if no threshold is known."
+        ),
+    ] = None,
+    start_threshold: StartThresholdOption = None,
     max_calls: Annotated[int, typer.Option(min=0, help="Run at most so many calls.")] = 1,
     max_tokens: Annotated[int, typer.Option(min=1, help="Sample at most so many tokens.")] = 64,
     temperature: Annotated[float, typer.Option(min=0, help="0 is greedy.")] = 0.0,
@@ -231,6 +236,7 @@ def generate(
     from toolwise.decode.engine import generate as run
     from toolwise.decode.show import event_json, event_text
     from toolwise.gate.offline import offline_gate
+    from toolwise.models.chosen import chosen_threshold
     from toolwise.models.load import load_model
     from toolwise.models.masks import Masks
     from toolwise.models.toolbox import parse_options, toolbox
@@ -240,7 +246,15 @@ def generate(
     box = toolbox(tool_names(tools), parse_options(option or ()), lambda: loaded[0])
     tell_left_out(box)
     context = CallContext(Principal("local"), "generate", today=_day(today, zone))
-    settings = DecodeSettings(not disabled, top_k, max_calls, max_tokens, temperature, seed, tuple(stop or ()))
+    if top_k is not None and start_threshold is not None:
+        raise BadInput("Give --top-k or --start-threshold, not both.")
+    if top_k is None and start_threshold is None:
+        start_threshold = chosen_threshold(model)
+    settings = DecodeSettings(
+        *(not disabled, top_k or 10, max_calls, max_tokens, temperature, seed),
+        stop=tuple(stop or ()),
+        start_threshold=start_threshold,
+    )
     with offline_gate(box.registry) as gate:  # before the model: tools' processes are copies of this one
         loaded.append(load_model(model, threads=threads))
         masks = Masks(loaded[0].tokenizer) if strict else None

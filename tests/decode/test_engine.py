@@ -328,3 +328,44 @@ def test_a_temperature_of_almost_nothing_is_greedy():
     assert shown(run(ScriptedModel(SUM, certainty=0.5), "Two hats cost", settings=settings)).endswith(
         "-> 42] 42 crowns."
     )
+
+
+class Hesitant(ScriptedModel):
+    """Gives the marker this probability wherever it may be written; inside a call the script alone decides."""
+
+    def __init__(self, likely):
+        super().__init__(follow(("cost", " 42 crowns."), (" [", "Calculator(2 * 21) ->")))
+        self.likely = likely
+
+    def _next(self, ids):
+        row = super()._next(ids)
+        marker = self.tokenizer.encode(" [")[0]
+        others = np.delete(row, marker)
+        row[np.arange(len(row)) != marker] += np.log(1 - self.likely) - np.log(np.exp(others).sum())
+        row[marker] = np.log(self.likely)
+        return row
+
+
+@pytest.mark.parametrize(("threshold", "called"), [(0.0, True), (0.29, True), (0.31, False), (1.0, False)])
+def test_a_call_starts_where_its_marker_is_as_likely_as_the_threshold_says(threshold, called):
+    settings = DecodeSettings(start_threshold=threshold, start_top_k=1, max_tokens=40)
+    assert bool(results(run(Hesitant(0.3), "Two hats cost", settings=settings))) == called
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_below_the_threshold_even_the_likeliest_marker_starts_nothing(temperature):
+    settings = DecodeSettings(start_threshold=0.95, max_tokens=30, temperature=temperature, seed=3)
+    events = run(Hesitant(0.9), "Two hats cost", settings=settings)
+    assert results(events) == []
+    assert " [" not in shown(events)
+
+
+def test_the_markers_probability_is_told_wherever_a_call_may_start():
+    told, settings = [], DecodeSettings(start_threshold=0.5, max_tokens=8)
+    gate = offline_gate(Registry([CALCULATOR]))
+    end = list(generate(Hesitant(0.3), "Two hats cost", gate, CONTEXT, settings, likely=told.append))[-1]
+    assert told == pytest.approx([0.3] * end.sampled)
+    told.clear()
+    banned = DecodeSettings(start_threshold=0.5, max_tokens=8, enabled=False)
+    list(generate(Hesitant(0.3), "Two hats cost", gate, CONTEXT, banned, likely=told.append))
+    assert told == []

@@ -17,6 +17,7 @@ from toolwise.commands.common import (
     Format,
     JsonOption,
     ShowToolsOption,
+    StartThresholdOption,
     StateOption,
     ThreadsOption,
     ToolOptionsOption,
@@ -94,6 +95,7 @@ def chat(
     dialect: Annotated[
         str, typer.Option(help="How the local model writes calls; told from its chat template if left out.")
     ] = "",
+    start_threshold: StartThresholdOption = None,
     one_call: Annotated[bool, typer.Option("--one-call", help="Let one call of a turn run.")] = False,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Of one turn of the model.")] = None,
     temperature: Annotated[float | None, typer.Option(min=0, help="0 is greedy.")] = None,
@@ -118,7 +120,7 @@ def chat(
         if unknown is not None:
             raise BadInput(f"--choice {unknown!r}: give auto, none, required, or one of the tools.")
         settings = AgentSettings(system, parallel=not one_call, max_tokens=max_tokens, temperature=temperature)
-        answers = _model(model, upstream, format, key_env, dialect, threads)
+        answers = _model(model, upstream, format, key_env, dialect, threads, start_threshold)
         if react:
             from toolwise.decode.react import ReActChat
 
@@ -230,8 +232,16 @@ def _choice(text: str) -> ToolChoice:
 
 
 def _model(
-    name: str | None, upstream: str | None, format: Format, key_env: str, dialect: str, threads: int | None
+    name: str | None,
+    upstream: str | None,
+    format: Format,
+    key_env: str,
+    dialect: str,
+    threads: int | None,
+    start_threshold: float | None,
 ) -> ChatModel:
+    if start_threshold is not None and (upstream is not None or name == SCRIPTED):
+        raise BadInput("--start-threshold is for a model here: leave it out with a server's or the scripted one.")
     if upstream is not None:
         from toolwise.decode.upstream import connect
 
@@ -244,7 +254,7 @@ def _model(
         return ScriptedChat()
     from toolwise.decode.load import load_chat
 
-    return load_chat(name or DEFAULT_MODEL, dialect=dialect, threads=threads)
+    return load_chat(name or DEFAULT_MODEL, dialect=dialect, start_threshold=start_threshold, threads=threads)
 
 
 @contextmanager

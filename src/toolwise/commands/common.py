@@ -70,6 +70,15 @@ TaughtOption = Annotated[
 PresetOption = Annotated[str, typer.Option(help="small (for small models) or paper (the paper's settings).")]
 SettingsOption = Annotated[Path | None, typer.Option(help="A TOML file whose values go over the preset's.")]
 ThreadsOption = Annotated[int | None, typer.Option(min=1, max=LIMITS.threads, help="CPU threads of this process.")]
+StartThresholdOption = Annotated[
+    float | None,
+    typer.Option(
+        "--start-threshold",
+        min=0,
+        max=1,
+        help="Start a call where its marker has at least this probability. Default: what the model's folder carries.",
+    ),
+]
 ShowToolsOption = Annotated[
     int | None,
     typer.Option(

@@ -18,6 +18,7 @@ from toolwise.commands.common import (
     TOOLS_HELP,
     Format,
     ShowToolsOption,
+    StartThresholdOption,
     StateOption,
     ThreadsOption,
     ToolOptionsOption,
@@ -97,6 +98,7 @@ def serve(
     strict: Annotated[Strict, typer.Option(help="Whose arguments are held to their schema while they are written.")] = (
         Strict.ALWAYS
     ),
+    start_threshold: StartThresholdOption = None,
     show_tools: ShowToolsOption = None,
     places: Annotated[int, typer.Option(min=1, max=1_024, help="Replies made at one time.")] = LIMITS.replies,
     threads: ThreadsOption = None,
@@ -115,6 +117,8 @@ def serve(
         raise BadInput(f"This needs the extra `serve` ({error.name}): pip install 'toolwise[serve]'.") from error
     if keys is None and not is_near(host):
         raise BadInput(f"Whoever reaches {host} could use the model: give --keys, or answer at 127.0.0.1.")
+    if start_threshold is not None and (upstream is not None or model == SCRIPTED):
+        raise BadInput("--start-threshold is for a model here: leave it out with a server's or the scripted one.")
     if key_env and upstream is None:
         raise BadInput("--key-env is for a server: give its address with --upstream.")
     known = known_keys(keys, audience)
@@ -122,7 +126,7 @@ def serve(
         if upstream is not None:
             answers = _upstream(upstream, model, format, key_env, strict)
         else:
-            answers = _chat_model(model or DEFAULT_MODEL, dialect, strict, threads)
+            answers = _chat_model(model or DEFAULT_MODEL, dialect, strict, threads, start_threshold)
         if equipped is not None:
             tell_unmasked(answers, equipped.registry, show_tools)
         served = api_app(
@@ -200,7 +204,9 @@ def _upstream(url: str, model: str, format: Format, key_env: str, strict: Strict
     return Held(found, strict.value)
 
 
-def _chat_model(name: str, dialect: str, strict: Strict, threads: int | None) -> ChatModel:
+def _chat_model(
+    name: str, dialect: str, strict: Strict, threads: int | None, start_threshold: float | None
+) -> ChatModel:
     if name == SCRIPTED:
         from toolwise.models.scripted_chat import ScriptedChat
 
@@ -208,7 +214,7 @@ def _chat_model(name: str, dialect: str, strict: Strict, threads: int | None) ->
     from toolwise.decode.held import Held
     from toolwise.decode.load import load_chat
 
-    return Held(load_chat(name, dialect=dialect, strict=strict.value, threads=threads))
+    return Held(load_chat(name, dialect=dialect, strict=strict.value, start_threshold=start_threshold, threads=threads))
 
 
 @contextmanager

@@ -21,7 +21,7 @@ import numpy as np
 
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.core.types import CallContext, Result, WrittenCall
-from toolwise.decode.sample import draw, finite
+from toolwise.decode.sample import draw, finite, probability
 from toolwise.decode.stream import TextStream, agreed
 from toolwise.decode.strict import StrictCalls
 from toolwise.gate.gate import Gate
@@ -75,7 +75,9 @@ class DecodeSettings:
     """How to decode. `temperature` 0 is greedy.
 
     A call starts when its marker is among the `start_top_k` likeliest next tokens (paper: 10; 1 is plain greedy), as
-    long as fewer than `max_calls` were made. `enabled` False gives the marker probability 0: the paper's "disabled".
+    long as fewer than `max_calls` were made. With a `start_threshold`, in 0..1, it starts in place of that where the
+    model gives the marker at least this probability, and nowhere else: what is likely to be worth a call can be
+    measured (`evals.calibration`). `enabled` False gives the marker probability 0: the paper's "disabled".
     """
 
     enabled: bool = True
@@ -85,6 +87,7 @@ class DecodeSettings:
     temperature: float = 0.0
     seed: int = 0
     stop: tuple[str, ...] = ()
+    start_threshold: float | None = None
 
 
 DEFAULTS = DecodeSettings()
@@ -100,9 +103,11 @@ def generate(
     masks: Masks | None = None,
     limits: Limits = LIMITS,
     enough: Callable[[], bool] = lambda: False,
+    likely: Callable[[float], None] = lambda probability: None,
 ) -> Iterator[Event]:
     """Continue `prompt`, yielding events as they happen; the last one is a Stop. Calls are written in the notation of
     the model's tokenizer; with `masks`, made over it, they are strict. Before each token `enough` may end the answer.
+    With a `start_threshold`, `likely` is told the marker's probability wherever a call may start.
 
     `context.run_id` is to be this answer's own: in a run that the gate knows already, a call gets the result that the
     call of the same number got, or is a conflict.
@@ -112,7 +117,7 @@ def generate(
     LimitExceeded for a schema that is too complicated to mask. A call that fails raises nothing: it is a result.
     """
     strict = StrictCalls(masks, tuple(gate.registry.values()), model.tokenizer.notation, limits) if masks else None
-    answer = _Answer(model, prompt, settings, strict, limits)
+    answer = _Answer(model, prompt, settings, strict, likely, limits)
     reason, calls = "length", 0
     while answer.sampled < settings.max_tokens and not answer.full:
         if enough():
@@ -159,11 +164,18 @@ class _Answer:
     """One answer in the making: the session, the tokens of the current stretch of text, and what is held back."""
 
     def __init__(
-        self, model: Writer, prompt: str, settings: DecodeSettings, strict: StrictCalls | None, limits: Limits
+        self,
+        model: Writer,
+        prompt: str,
+        settings: DecodeSettings,
+        strict: StrictCalls | None,
+        likely: Callable[[float], None],
+        limits: Limits,
     ) -> None:
         self._tokenizer = model.tokenizer
         self._settings = settings
         self._strict = strict
+        self._likely = likely
         self._notation = model.tokenizer.notation
         self._limits = limits
         self._marker = marker_id(model.tokenizer, self._notation)
@@ -192,6 +204,13 @@ class _Answer:
             held = logits if self._held is None else self._held.masked(logits)
             return draw(held, self._settings.temperature, self._random)
         self._may_call = may_call
+        threshold = self._settings.start_threshold
+        if may_call and threshold is not None:
+            share = probability(logits, self._marker)
+            self._likely(share)
+            if share >= threshold:
+                return self._marker
+            may_call = False  # not by chance either
         logits = logits.copy()
         logits[self._inside] = -np.inf
         if self._strict is not None:

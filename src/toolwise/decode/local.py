@@ -34,7 +34,7 @@ from toolwise.core.chat import (
 )
 from toolwise.core.errors import BadInput, ResultInvalid
 from toolwise.core.limits import LIMITS, Limits
-from toolwise.decode.sample import draw, finite
+from toolwise.decode.sample import draw, finite, probability
 from toolwise.decode.stream import TextStream, agreed
 from toolwise.decode.trigger import Trigger
 from toolwise.models.base import LanguageModel, Session
@@ -55,7 +55,8 @@ class ChatSettings:
 
     `strict`: whose arguments are masked by their schema: `always` every tool's, `asked` those that a request calls
     strict, `never` none. A name that exists and JSON are masked wherever anything is. `start_top_k`: a call begins when
-    its first token is among so many of the likeliest (the paper's rule); 0 leaves that to the sampling.
+    its first token is among so many of the likeliest (the paper's rule); 0 leaves that to the sampling. With a
+    `start_threshold` it begins in place of that where this token has at least that probability, and nowhere else.
     """
 
     temperature: float = 0.0
@@ -63,6 +64,7 @@ class ChatSettings:
     max_tokens: int = LIMITS.generated_tokens
     strict: Literal["always", "asked", "never"] = "always"
     start_top_k: int = 0
+    start_threshold: float | None = None
 
 
 class LocalChat:
@@ -257,10 +259,13 @@ class _Turn:
         if self._held is not None:
             return draw(self._held.masked(logits), self._temperature, self._random, self._top_p)
         if self._starts is not None:
-            if not self._request.callable:
+            top_k, threshold = self._chat.settings.start_top_k, self._chat.settings.start_threshold
+            if self._request.callable and threshold is not None and probability(logits, self._starts) >= threshold:
+                return self._starts
+            if not self._request.callable or threshold is not None:
                 logits = logits.copy()
                 logits[self._starts] = -np.inf
-            elif np.count_nonzero(logits > logits[self._starts]) < self._chat.settings.start_top_k:
+            elif np.count_nonzero(logits > logits[self._starts]) < top_k:
                 return self._starts
         return draw(logits, self._temperature, self._random, self._top_p)
 

@@ -15,6 +15,12 @@ def finite(logits: Floats) -> Floats:
     return logits
 
 
+def probability(logits: Floats, token: int) -> float:
+    """How likely the model makes this token, nothing being ruled out."""
+    wide = logits.astype(np.float64)
+    return float(np.exp(wide[token] - wide.max()) / np.exp(wide - wide.max()).sum())
+
+
 def draw(logits: Floats, temperature: float, random: np.random.Generator, top_p: float = 1.0) -> int:
     """A token. `temperature` 0 is greedy; `top_p` keeps the likeliest tokens that have this probability together."""
     if temperature <= 0:
