@@ -125,6 +125,20 @@ def test_an_unfinished_run_has_a_report_that_says_so(world: World) -> None:
     assert "partial" in invoke("report", world.unfinished)
 
 
+def test_calls_are_kept_by_another_threshold_without_a_model(world: World, tmp_path: Path) -> None:
+    assert "Kept: 0 of Calculator, 0 of Calendar" in invoke("keep", world.run, "-o", tmp_path / "none", "--tau", "50")
+    invoke("keep", world.unfinished, "-o", tmp_path / "some", "--tau", "50", "--tau", "Calendar=0.1")
+    found = jsonio.loads(invoke("report", tmp_path / "some", "--json").strip())
+    assert [tool["threshold"]["value"] for tool in found["tools"]] == [50, 0.1]
+
+
+def test_a_threshold_that_is_none_is_refused(world: World, tmp_path: Path, toolwise: Toolwise) -> None:
+    for tau in ("much", "0", "nan", "Calculator=", "-1"):
+        refused(
+            toolwise("keep", world.run, "-o", tmp_path / "out", f"--tau={tau}"), "bad_input", "such as Calculator=0"
+        )
+
+
 def test_annotating_again_does_nothing_again(world: World) -> None:
     before = {file: file.stat().st_mtime_ns for file in world.run.rglob("*.parquet")}
     invoke(*annotating(world, world.run))

@@ -7,6 +7,7 @@ started again.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -136,6 +137,40 @@ def annotate(
         how = {"workers": workers or default_workers(), "limit": limit, "progress": stages(bar)}
         annotate_rounds(corpus, out, model, wanted, rounds, **how)
     print(f"Done: {out}. See what was found with: toolwise report {out}")
+
+
+@app.command(epilog=examples("toolwise keep run --out run-1 --tau 1.0", "toolwise keep run -o run-2 --tau QA=0.5"))
+def keep(
+    run: Annotated[Path, typer.Argument(help="A folder that annotate wrote; of an unfinished one, what is scored.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the run that comes of it.")],
+    tau: Annotated[
+        list[str], typer.Option("--tau", help="A threshold in nats, or TOOL=nats for one tool; may be given again.")
+    ],
+) -> None:
+    """Keep by other thresholds what a run has scored, into another folder: no model is asked again."""
+    from toolwise.teach.begun import settings_of
+    from toolwise.teach.finish import keep_again
+    from toolwise.teach.store import Store
+
+    wanted = _thresholds(tau, list(settings_of(Store.load(run, partial=True)).tools))
+    with progress_bar() as bar:
+        done = keep_again(run, out, wanted, stages(bar))
+    kept = ", ".join(f"{done['counts'].get(f'{name}.kept', 0):,} of {name}" for name in done["thresholds"])
+    print(f"Kept: {kept}. See them with: toolwise report {out}")
+
+
+def _thresholds(given: list[str], tools: list[str]) -> dict[str, float]:
+    """By tool; a number alone is for those that are not named."""
+    found: dict[str, float] = {}
+    for name, _, text in sorted(one.rpartition("=") for one in given):
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not 0 < value < math.inf:
+            raise BadInput(f"--tau {text!r} is not a number of nats above 0, or TOOL=nats, such as Calculator=0.5.")
+        found |= {name: value} if name else dict.fromkeys(tools, value)
+    return found
 
 
 @app.command(epilog=examples("toolwise report run --html report.html"))

@@ -71,6 +71,14 @@ def test_every_candidate_is_kept_or_has_a_reason_and_is_counted(tmp_path, corpus
     assert {(f"d{i}#0", tool) for i in range(len(TEXTS)) for tool in ("Calculator", "Calendar")} == tried
 
 
+def test_a_scored_shard_says_what_it_took(tmp_path, corpus, model):
+    annotate(corpus, tmp_path / "run", model, settings(tmp_path))
+    infos = Store.load(tmp_path / "run").done("scored").values()
+    assert all(info.cpu_seconds >= 0 and info.positions >= 0 for info in infos)
+    read = sum(len(text) for text, _ in TEXTS)  # in characters, of which a token has a few
+    assert read / 10 < sum(info.positions for info in infos)
+
+
 def test_the_augmented_texts_are_the_documents_with_the_kept_calls(tmp_path, corpus, model):
     annotate(corpus, tmp_path / "run", model, settings(tmp_path))
     kept = Counter(r.passage for r in rows_of(tmp_path / "run") if r.reason is None)

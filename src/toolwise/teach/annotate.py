@@ -9,16 +9,14 @@ loses the shards in work; started again it goes on where it was.
 
 from __future__ import annotations
 
-import math
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from toolwise.core.clock import SystemClock
+from toolwise.core.clock import SystemClock, cpu_seconds
 from toolwise.core.limits import LIMITS
 from toolwise.documents.sources import LocalSource, refuse_among
 from toolwise.gate.isolate import Runner, Runs
@@ -26,18 +24,15 @@ from toolwise.gate.offline import offline_gate
 from toolwise.models.base import LanguageModel
 from toolwise.models.load import cpu_threads, describe_model, load_model
 from toolwise.teach.config import Settings
-from toolwise.teach.keep import keep, prices, thresholds
+from toolwise.teach.finish import Progress, finish
+from toolwise.teach.keep import prices
 from toolwise.teach.lessons import Lessons, lessons
 from toolwise.teach.pipeline import FORMAT, Pipeline
-from toolwise.teach.records import Augmented, Candidate, Passage
+from toolwise.teach.records import Augmented, Passage
 from toolwise.teach.source import digest_of, in_lists, passages_of
 from toolwise.teach.store import Store, shards
 from toolwise.teach.store.shards import ShardInfo
-from toolwise.teach.weave import augment
 from toolwise.teach.workers import spread
-
-#: Called as shards finish: (stage, done, total).
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +84,7 @@ def annotate(
         total = _write_passages(store, in_lists(passages, settings.shard_passages))
         job = Job(str(out), model, settings, f"annotate-{store.fingerprint[:12]}", dtype, device)
         _score(store, job, total, workers, progress)
-        return _finish(
+        return finish(
             store, settings, prices(settings, {name: tool.cost for name, tool in taught.registry.items()}), progress
         )
 
@@ -159,8 +154,10 @@ class _Shared:
 
 
 def _score_with(pipeline: Pipeline, job: Job, info: ShardInfo) -> ShardInfo:
+    begun, read = cpu_seconds(), pipeline.usage.positions
     passages = list(shards.load(Path(job.folder), info, Passage))
-    return shards.put(job.folder, "scored", info.index, pipeline.annotate(passages))
+    made = shards.put(job.folder, "scored", info.index, pipeline.annotate(passages))
+    return replace(made, cpu_seconds=round(cpu_seconds() - begun, 3), positions=pipeline.usage.positions - read)
 
 
 #: The pipeline of a worker process, made when its first shard comes: then what fails is an error like any other.
@@ -184,31 +181,6 @@ def _pipeline(
 ) -> Pipeline:
     gates = partial(offline_gate, taught.registry, runner=runner)
     return Pipeline(model, taught.registry, gates, settings, run_id=run_id, prompts=taught.prompts)
-
-
-def _finish(store: Store, settings: Settings, price: Mapping[str, float], progress: Progress) -> Mapping[str, Any]:
-    """Thresholds from all candidates, then shard by shard what is kept and its augmented text."""
-    wanted = {name: own.tau_f for name, own in settings.tools.items()}
-    found = thresholds(wanted, store.read("scored", Candidate))
-    passages, scored = store.done("passages"), store.done("scored")
-    counts: Counter[str] = Counter()
-    standing = 0
-    for index, info in sorted(scored.items()):
-        rows = keep(list(shards.load(store.folder, info, Candidate)), found, price)
-        counts.update(f"{row.tool}.{row.reason or 'kept'}" for row in rows)
-        standing += sum(row.stands_on and row.reason is None for row in rows)
-        store.write_shard("candidates", index, rows)
-        store.write_shard("augmented", index, augment(shards.load(store.folder, passages[index], Passage), rows))
-        progress("weave", index + 1, len(scored))
-    report = {
-        "passages": sum(info.rows for info in passages.values()),
-        "thresholds": {name: value if math.isfinite(value) else None for name, value in found.items()},
-        "prices": {name: value for name, value in price.items() if value},
-        "counts": dict(sorted(counts.items())),
-        "kept_on_earlier_calls": standing,
-    }
-    store.finish(report)
-    return report
 
 
 def default_workers() -> int:

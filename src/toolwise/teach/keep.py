@@ -67,6 +67,13 @@ def keep(
     return judged
 
 
+def standing(candidates: Sequence[Candidate], prices: Mapping[str, float] | None = None) -> list[Candidate]:
+    """Of competing calls the best, whatever it gains. With one threshold for all tools, those among them that gain it
+    (beyond their price) are what `keep` keeps, whichever threshold that is: so one pass serves all of them."""
+    rows = keep(candidates, {c.tool: -math.inf for c in candidates}, prices)
+    return [c for c in rows if c.reason is None]
+
+
 def _judge(candidate: Candidate, tau: float, price: float) -> Candidate:
     gain = candidate.gain
     if gain is None or not math.isfinite(gain):

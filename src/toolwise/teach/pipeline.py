@@ -14,7 +14,7 @@ from typing import Any
 from toolwise.core.limits import LIMITS
 from toolwise.core.types import Result, Tool
 from toolwise.gate.gate import Gate
-from toolwise.models.base import LanguageModel, marker_id
+from toolwise.models.base import LanguageModel, Usage, marker_id
 from toolwise.notation.inline import PLAIN, Notation, read_arguments, read_body
 from toolwise.teach.checks import Check, check_named
 from toolwise.teach.config import Settings, ToolSettings
@@ -69,6 +69,11 @@ class Pipeline:
         self._run_id = run_id
         self._pure: dict[str, Result] = {}
         self._stages = [self._stages_of(name, registry, prompts[name]) for name in settings.tools]
+
+    @property
+    def usage(self) -> Usage:
+        """What the model has computed so far, for this pipeline and for whoever else has it."""
+        return self._model.usage
 
     def annotate(
         self, passages: Sequence[Passage], progress: Callable[[int, int], None] = lambda done, total: None

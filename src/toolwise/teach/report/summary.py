@@ -13,11 +13,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from toolwise.core.errors import BadInput, Corrupt
+from toolwise.core.errors import Corrupt
+from toolwise.teach.begun import prices_of, settings_of
 from toolwise.teach.config import Control, Settings, ToolSettings
-from toolwise.teach.keep import keep, prices, thresholds
+from toolwise.teach.keep import keep, thresholds
 from toolwise.teach.records import Candidate, Passage
 from toolwise.teach.report.notes import notes
 from toolwise.teach.report.reasons import explain, stage_of
@@ -33,8 +32,8 @@ def summarise(folder: str | os.PathLike[str], *, best: int = 10, frequent: int =
     frequent results and call bodies. Raises BadInput for a folder of another kind, Corrupt for damaged shards.
     """
     store = Store.load(folder, partial=True)
-    settings = _settings(store)
-    price = _prices(store, settings)
+    settings = settings_of(store)
+    price = prices_of(store, settings)
     if store.manifest is not None:
         found = {name: _number(value) for name, value in store.manifest["report"]["thresholds"].items()}
         rows = store.read("candidates", Candidate)
@@ -68,20 +67,6 @@ def to_json(report: Report) -> dict[str, Any]:
     """The report as JSON values: no NaN, no infinity; a number that is none is null."""
     plain: dict[str, Any] = plain_json(asdict(report))
     return plain
-
-
-def _settings(store: Store) -> Settings:
-    try:
-        return Settings.model_validate(store.settings["settings"])
-    except (KeyError, ValidationError) as error:
-        raise BadInput(
-            f"{str(store.folder)!r} is not the folder of an annotation run; give the one it wrote."
-        ) from error
-
-
-def _prices(store: Store, settings: Settings) -> dict[str, float]:
-    tools: Mapping[str, Mapping[str, Any]] = store.settings.get("tools", {})
-    return prices(settings, {name: float(tools.get(name, {}).get("cost", 0.0)) for name in settings.tools})
 
 
 def _provisional(

@@ -35,7 +35,10 @@ QUARANTINED = ".corrupt"
 
 @dataclass(frozen=True, slots=True)
 class ShardInfo:
-    """What is remembered of a shard: where it stands in the folder, and the crc32 of each 64 KiB of its bytes."""
+    """What is remembered of a shard: where it stands in the folder, and the crc32 of each 64 KiB of its bytes.
+
+    `cpu_seconds` and `positions` (tokens that a network read) are what making it took, where that was counted.
+    """
 
     kind: Kind
     index: int
@@ -43,6 +46,8 @@ class ShardInfo:
     size: int
     sha256: str
     blocks: tuple[int, ...]
+    cpu_seconds: float | None = None
+    positions: int | None = None
 
     @property
     def name(self) -> str:
