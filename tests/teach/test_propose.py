@@ -191,8 +191,25 @@ def enumerated(text):
 
 
 def test_expressions_over_the_numbers_before_a_number_come_out_at_it():
-    found = enumerated(TEXT)
-    assert found == [("Calculator(21 + 21)", "Two hats cost 21 each, so both cost")]
+    found = enumerated(TEXT.replace("Two hats", "Hats"))
+    assert found == [("Calculator(21 + 21)", "Hats cost 21 each, so both cost")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (TEXT, "Calculator(2 * 21)"),
+        ("Of 48 clips he sold half, which were 24", "Calculator(48 / 2)"),
+        ("She has 15 and he has twice as many, or 30", "Calculator(15 * 2)"),
+        ("A dozen eggs and 5 more are 17", "Calculator(12 + 5)"),
+    ],
+)
+def test_small_numbers_in_words_are_operands(text, expected):
+    assert expected in [body for body, _ in enumerated(text)]
+
+
+def test_sums_of_numbers_in_a_row_are_of_those_in_digits():
+    assert "Calculator(3 + 4 + 5)" in [body for body, _ in enumerated("3 of one, 4 of two and 5 make 12")]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +229,7 @@ def test_the_ways_in_which_people_calculate_are_found(text, expected):
 
 
 def test_numbers_behind_the_position_are_never_used():
-    assert enumerated("In all 42, since two cost 21 each") == []
+    assert enumerated("In all 42, since both cost 21 each") == []
 
 
 def test_a_number_that_merely_repeats_is_not_computed():
@@ -280,7 +297,7 @@ def test_expressions_are_enumerated_for_a_tool_that_takes_one_only():
 
 def test_expressions_are_written_in_the_notation_of_the_run():
     (prepared,) = prepare([Passage("p", "p", 0, TEXT)], ScriptedModel(lambda so_far: "x"))
-    (row,) = EnumerateProposer(CALCULATOR, Notation(arrow=" +")).propose(prepared)
+    row, _ = EnumerateProposer(CALCULATOR, Notation(arrow=" +")).propose(prepared)
     assert read_arguments(row.body[len("Calculator(") : -1], CALCULATOR, Notation(arrow=" +")) == {
         "expression": "21 + 21"
     }

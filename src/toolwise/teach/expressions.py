@@ -2,7 +2,8 @@
 
 Where a number follows, the expressions over numbers standing before it that come out at this number are proposed. That
 is the paper's own rule for choosing calculator texts (appendix A), used to choose the calls; small models need it,
-since they seldom write a right expression from a few examples.
+since they seldom write a right expression from a few examples. Small numbers in words are operands, too: `half as many`
+is a division by 2.
 
 Not covered: results rounded to other than two decimals, roots and powers, and numbers that the text names only later.
 """
@@ -43,18 +44,19 @@ class EnumerateProposer:
     def propose(self, prepared: Prepared) -> list[Candidate]:
         text, calls = prepared.passage.text, prepared.passage.calls
         given = [(call.offset, number) for call in calls for number in numbers(call.result)]
-        found = numbers(text)
+        found, operands = numbers(text), _operands(text)
         position_at = {offset: i for i, offset in enumerate(prepared.offsets) if offset is not None}
         candidates = []
-        for index, target in enumerate(found):
+        for target in found:
             offset = word_start(text, target.start)
             position = position_at.get(offset)
             if position is None or position == 0:
                 continue
+            before = [number for number in operands if number.end <= target.start]
             if calls:
-                expressions = self._standing(found[:index], given, target, offset)
+                expressions = self._standing(before, given, target, offset)
             else:
-                expressions = [*_written_before(text[: target.start]), *self._expressions(found[:index], target)]
+                expressions = [*_written_before(text[: target.start]), *self._expressions(before, target)]
             for expression in list(dict.fromkeys(expressions))[: self._most]:
                 body = write_body(self._tool, {self._argument: expression}, self._notation)
                 candidates.append(new_candidate(prepared, self._tool.name, position, body, self.name, None, None))
@@ -93,8 +95,23 @@ class EnumerateProposer:
             if percent and b and round(a / b * 100, 2) == wanted:
                 found.append(f"{a_text} / {b_text} * 100")
         if over is None:
-            found.extend(_running_sums(before, wanted))
+            found.extend(_running_sums([number for number in before if not number.in_words], wanted))
         return list(dict.fromkeys(found))
+
+
+_SMALL = "two three four five six seven eight nine ten eleven twelve"
+_IN_WORDS = {
+    **{word: number for number, word in enumerate(_SMALL.split(), 2)},
+    **{"half": 2, "twice": 2, "double": 2, "doubled": 2, "triple": 3, "tripled": 3, "quarter": 4, "dozen": 12},
+}
+_WORD = re.compile(rf"\b(?:{'|'.join(_IN_WORDS)})\b", re.IGNORECASE)
+
+
+def _operands(text: str) -> list[Number]:
+    """The numbers of a text and those in words that it may compute with, in order."""
+    values = ((word, _IN_WORDS[word[0].lower()]) for word in _WORD.finditer(text))
+    in_words = (Number(word.start(), word.end(), Fraction(value), str(value), in_words=True) for word, value in values)
+    return sorted([*numbers(text), *in_words], key=lambda number: number.start)
 
 
 # One search for all of it, from the left, would read a line of numbers once for each of its numbers.

@@ -37,13 +37,14 @@ _SIGN = re.compile(r"(?:^|[^\s0-9%)][ \t]+|[(\[]|[=*/×÷+][ \t]*)[-−]\Z")
 class Number:
     """A number of a text: `text == whole[start:end]` with its sign and percent sign, without a currency sign.
 
-    `value` is exact; `11.4%` is 0.114.
+    `value` is exact; `11.4%` is 0.114. `in_words`: it stands in words there, and `text` is how it is written in digits.
     """
 
     start: int
     end: int
     value: Fraction
     text: str
+    in_words: bool = False
 
     @property
     def decimals(self) -> int:
