@@ -16,6 +16,7 @@ from toolwise.teach.report.values import Frequent, ReasonCount, Report, Shown, T
 from toolwise.teach.report.words import (
     GLOSSARY,
     around,
+    at_thresholds,
     call_text,
     nats,
     share,
@@ -80,6 +81,7 @@ def _tool(tool: ToolReport, report: Report) -> str:
         _reasons(tool.reasons),
         "<h3>What decided</h3>",
         f"<p>{threshold_of(tool.threshold)}</p>",
+        *_thresholds(tool),
         *([gain_plot(tool.gains, tool.threshold.value)] if tool.gains.edges else []),
         *_kept(tool),
         f'<div class="columns">{"".join(_side_tables(tool))}</div>',
@@ -123,6 +125,15 @@ def _reason(reason: ReasonCount, stage: str, most: int) -> str:
         f'<td class="bars"><span class="bar" style="width:{100 * reason.count / most:.1f}%"></span></td>'
         f"<td>{escape(reason.explanation)}{example}</td></tr>"
     )
+
+
+def _thresholds(tool: ToolReport) -> Iterator[str]:
+    """A column a threshold, as in the paper."""
+    if tool.kept_at:
+        rows = (
+            f"<tr><td>{title}</td>{''.join(map(_cell, cells))}</tr>" for title, cells in at_thresholds(tool.kept_at)
+        )
+        yield _table(("threshold in nats", *(f"{at.tau:g}" for at in tool.kept_at)), rows, "counts")
 
 
 def _kept(tool: ToolReport) -> Iterator[str]:
@@ -179,7 +190,11 @@ def _frequent(frequent: tuple[Frequent, ...]) -> str:
 
 
 def _numbers(*counts: int) -> str:
-    return "".join(f'<td class="number">{count:,}</td>' for count in counts)
+    return "".join(_cell(f"{count:,}") for count in counts)
+
+
+def _cell(number: str) -> str:
+    return f'<td class="number">{number}</td>'
 
 
 def _table(titles: Iterable[str], rows: Iterable[str], kind: str = "") -> str:

@@ -18,10 +18,11 @@ from toolwise.teach.begun import prices_of, settings_of
 from toolwise.teach.config import Control, Settings, ToolSettings
 from toolwise.teach.keep import keep, thresholds
 from toolwise.teach.records import Candidate, Passage
+from toolwise.teach.report.kept_at import kept_at
 from toolwise.teach.report.notes import notes
 from toolwise.teach.report.reasons import explain, stage_of
 from toolwise.teach.report.tally import Tally
-from toolwise.teach.report.values import CONTEXT, ReasonCount, Report, Shown, Threshold, ToolReport
+from toolwise.teach.report.values import CONTEXT, KeptAt, ReasonCount, Report, Shown, Threshold, ToolReport
 from toolwise.teach.store import Store, shards
 
 
@@ -43,6 +44,8 @@ def summarise(folder: str | os.PathLike[str], *, best: int = 10, frequent: int =
     for row in rows:
         tallies[row.tool].add(row)
     passages, done = store.done("passages"), store.done("scored")
+    floors = {name: own.floor for name, own in settings.tools.items()}
+    at = kept_at(_scored(store), price, floors)
     annotated = sum(info.rows for index, info in passages.items() if index in done or store.manifest is not None)
     shown = Places(store.read("passages", Passage), [row for tally in tallies.values() for row in tally.shown(best)])
     identity = store.settings
@@ -57,7 +60,7 @@ def summarise(folder: str | os.PathLike[str], *, best: int = 10, frequent: int =
         annotated=annotated,
         augmented=len(set[str]().union(*(tally.passages for tally in tallies.values()))),
         tools=tuple(
-            tool_report(name, own, tallies[name], annotated, shown, best, frequent)
+            tool_report(name, own, tallies[name], annotated, shown, best, frequent, at[name])
             for name, own in settings.tools.items()
         ),
     )
@@ -73,18 +76,26 @@ def _provisional(
     store: Store, settings: Settings, price: Mapping[str, float]
 ) -> tuple[dict[str, float], Iterator[Candidate]]:
     """What would be kept if the corpus ended with the shards scored so far."""
-    infos = [info for _, info in sorted(store.done("scored").items())]
-
-    def scored() -> Iterator[list[Candidate]]:  # read again for every use: a shard fits into memory, a corpus may not
-        return (list(shards.load(store.folder, info, Candidate)) for info in infos)
-
     wanted = {name: own.tau_f for name, own in settings.tools.items()}
-    found = thresholds(wanted, (row for rows in scored() for row in rows))
-    return found, (row for rows in scored() for row in keep(rows, found, price))
+    found = thresholds(wanted, (row for rows in _scored(store) for row in rows))
+    return found, (row for rows in _scored(store) for row in keep(rows, found, price))
+
+
+def _scored(store: Store) -> Iterator[list[Candidate]]:
+    """Shard by shard, read again for every use: one fits into memory, a corpus may not."""
+    infos = [info for _, info in sorted(store.done("scored").items())]
+    return (list(shards.load(store.folder, info, Candidate)) for info in infos)
 
 
 def tool_report(
-    name: str, own: ToolSettings, tally: Tally, annotated: int, shown: Places, best: int, frequent: int
+    name: str,
+    own: ToolSettings,
+    tally: Tally,
+    annotated: int,
+    shown: Places,
+    best: int,
+    frequent: int,
+    at: tuple[KeptAt, ...] = (),
 ) -> ToolReport:
     """What a tally of the rows of `annotated` passages comes to; `shown` knows the places of `tally.shown(best)`."""
     top, bottom = tally.extremes(best)
@@ -101,6 +112,7 @@ def tool_report(
         kept_per_thousand=1000 * len(tally.kept) / max(1, annotated),
         share_with_call=len(tally.passages) / max(1, annotated),
         threshold=_threshold(own.tau_f, tally),
+        kept_at=at,
         reasons=tuple(
             ReasonCount(code, stage_of(code), explain(code), count, shown.all(tally.examples(code)))
             for code, count in tally.reasons()

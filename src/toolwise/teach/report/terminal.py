@@ -13,6 +13,7 @@ from toolwise.teach.report.values import ReasonCount, Report, Shown, ToolReport
 from toolwise.teach.report.words import (
     GLOSSARY,
     around,
+    at_thresholds,
     call_text,
     nats,
     share,
@@ -60,6 +61,9 @@ def tool_section(tool: ToolReport) -> Iterator[RenderableType]:
     yield Text(threshold_of(tool.threshold))
     for note in tool.notes:
         yield Text(f"! {visible(note)}", style="yellow")
+    if tool.kept_at:
+        yield heading("What other thresholds keep")
+        yield _kept_at(tool)
     if tool.reasons:
         yield heading("Why passages were left out, and calls dropped")
         yield _reasons(tool.reasons)
@@ -72,6 +76,14 @@ def tool_section(tool: ToolReport) -> Iterator[RenderableType]:
     if tool.results:
         yield heading("Most frequent results")
         yield _frequent(tool)
+
+
+def _kept_at(tool: ToolReport) -> Table:
+    """A column a threshold, as in the paper."""
+    table = columns(("tau_f", "left"), *((f"{at.tau:g}", "right") for at in tool.kept_at))
+    for title, row in at_thresholds(tool.kept_at):
+        table.add_row(Text(title), *map(Text, row))
+    return table
 
 
 def _reasons(reasons: tuple[ReasonCount, ...]) -> Table:

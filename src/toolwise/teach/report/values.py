@@ -64,6 +64,18 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptAt:
+    """What a threshold `tau` of all tools would keep: calls, and the passages that hold one; and how many of the
+    `controls` reach it."""
+
+    tau: float
+    kept: int
+    passages: int
+    passing: int
+    controls: int
+
+
+@dataclass(frozen=True, slots=True)
 class Frequent:
     """A text that many calls share: in how many executed calls it stands, and in how many kept ones."""
 
@@ -102,6 +114,7 @@ class ToolReport:
     kept_per_thousand: float
     share_with_call: float
     threshold: Threshold
+    kept_at: tuple[KeptAt, ...]
     reasons: tuple[ReasonCount, ...]
     proposers: tuple[ProposerCount, ...]
     gains: Histogram

@@ -8,10 +8,10 @@ and letters that look alike.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from toolwise.teach.records import Candidate
-from toolwise.teach.report.values import CONTEXT, Report, Shown, Threshold, ToolReport
+from toolwise.teach.report.values import CONTEXT, KeptAt, Report, Shown, Threshold, ToolReport
 
 # They join or part letters of Persian, Indic scripts and emoji, and can do nothing else.
 _JOINERS = "\u200c\u200d"
@@ -107,3 +107,12 @@ def threshold_of(found: Threshold) -> str:
         return f"No threshold could be measured ({asked}), since there were no control calls."
     how = "the lowest that is allowed, and enough" if found.value == found.floor else "this was measured"
     return f"A call is kept from a gain of {nats(found.value)} nats on; {how}: {asked}. {passed}."
+
+
+def at_thresholds(found: Sequence[KeptAt]) -> list[tuple[str, list[str]]]:
+    """What thresholds keep, a line for each of what is counted."""
+    return [
+        ("calls kept", [f"{at.kept:,}" for at in found]),
+        ("passages with one", [f"{at.passages:,}" for at in found]),
+        ("controls that pass", [share(at.passing / at.controls) if at.controls else "–" for at in found]),
+    ]
