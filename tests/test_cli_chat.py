@@ -105,6 +105,11 @@ def test_a_call_that_waits_pauses_the_run_and_the_same_command_goes_on(toolwise:
     assert len(jsonio.loads((folder / "talk.json").read_bytes())["messages"]) == 6
 
 
+def test_who_decides_is_told_where_the_call_waits(toolwise: Toolwise, folder: Path) -> None:
+    paused = toolwise("chat", "--model", "scripted", "--tools", "mine.py", "--state", "my calls.db", SEND)
+    assert "Decide with `toolwise approvals --state 'my calls.db'`" in paused.out + paused.err
+
+
 def test_calls_that_wait_can_be_given_up(toolwise: Toolwise, folder: Path) -> None:
     command = ("chat", "--model", "scripted", "--tools", "mine.py", "--run", "talk.json")
     toolwise(*command, SEND)

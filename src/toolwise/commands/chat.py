@@ -30,6 +30,7 @@ from toolwise.commands.common import (
     show,
     showing,
     tell_unmasked,
+    with_state,
 )
 from toolwise.console import screen, text_or_standard_input
 from toolwise.core.durable import write_output
@@ -126,7 +127,7 @@ def chat(
 
             answers = ReActChat(answers)
         tell_unmasked(answers, registry, show_tools)
-        talk = _Talk(Agent(showing(answers, show_tools), gate, tuple(registry.values()), settings), run, as_json)
+        talk = _Talk(Agent(showing(answers, show_tools), gate, tuple(registry.values()), settings), run, where, as_json)
         if talks:
             talk.converse(state, wanted)
         elif not talk.answer(state):
@@ -135,10 +136,11 @@ def chat(
 
 @dataclass(frozen=True, slots=True)
 class _Talk:
-    """A conversation on this terminal; `kept` is the file that it is kept in."""
+    """A conversation on this terminal; `kept` is the file that it is kept in, `where` the state that has its calls."""
 
     agent: Agent
     kept: Path | None
+    where: str
     as_json: bool
 
     def answer(self, state: RunState) -> bool:
@@ -146,7 +148,7 @@ class _Talk:
         state, reason = self._gone_on(state)
         if reason == "approval" and not self.as_json:
             then = f"--run {str(self.kept)!r} goes on" if self.kept else "ask again with --run, which keeps what waits"
-            say(f"Decide with `toolwise approvals`; then {then}.")
+            say(f"Decide with `toolwise approvals{with_state(self.where)}`; then {then}.")
         return reason in ("end", "stop")
 
     def converse(self, state: RunState, choice: ToolChoice) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -147,6 +148,11 @@ def opened(where: str) -> Iterator[State]:
         yield state
     finally:
         state.close()
+
+
+def with_state(where: str) -> str:
+    """What a command that looks into the same state needs. An address may hold a password, and is not told."""
+    return "" if where == DEFAULT_STATE or "://" in where else f" --state {shlex.quote(where)}"
 
 
 def registry(tools: str | None) -> Registry | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +17,7 @@ from toolwise.commands.common import (
     examples,
     gated,
     say,
+    with_state,
 )
 from toolwise.commands.serve import answered_hosts, is_near, known_keys
 from toolwise.core.errors import BadInput
@@ -88,5 +88,4 @@ def mcp(
 
 
 def _decide(state: str) -> Callable[[str], str]:
-    where = "" if state == DEFAULT_STATE or "://" in state else f" --state {shlex.quote(state)}"  # a password, maybe
-    return lambda approval: f"toolwise approvals show {approval}{where}"
+    return lambda approval: f"toolwise approvals show {approval}{with_state(state)}"
