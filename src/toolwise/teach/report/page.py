@@ -1,17 +1,13 @@
-"""A report as one page that loads nothing and runs nothing: text, inline style, inline drawings.
-
-Every piece of text goes through `_text`: made visible, then escaped. The page's own policy forbids scripts, requests
-and frames besides, should a piece ever be forgotten.
-"""
+"""A report as one page, in the shell that all reports have: every piece of text goes through `text`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from html import escape
-from importlib.resources import files
 
 from toolwise.core import jsonio
 from toolwise.teach.report.plots import gain_plot, loss_plot
+from toolwise.teach.report.shell import number, page, table, text
 from toolwise.teach.report.values import Frequent, ReasonCount, Report, Shown, ToolReport
 from toolwise.teach.report.words import (
     GLOSSARY,
@@ -22,11 +18,9 @@ from toolwise.teach.report.words import (
     share,
     status,
     threshold_of,
-    visible,
     yield_of,
 )
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _LEAD = (
     "A model read plain text and proposed tool calls in it. Every call was executed. A call was kept only where its "
     "result made the words that follow in the original text easier to predict, by at least the tool's threshold. "
@@ -41,41 +35,27 @@ _LOSSES = (
 
 def render_html(report: Report) -> str:
     """The whole page. Raises BadInput where matplotlib is not installed."""
-    style = files("toolwise.teach.report").joinpath("report.css").read_text(encoding="utf-8")
-    title = _text(f"Annotation run {report.name}", 80)
     parts = [_head(report), *(_tool(tool, report) for tool in report.tools), _foot(report)]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(parts)
-        + "\n</main>\n</body>\n</html>\n"
-    )
-
-
-def _text(text: str, chars: int | None = None) -> str:
-    return escape(visible(text, chars))
+    return page(f"Annotation run {report.name}", parts)
 
 
 def _head(report: Report) -> str:
     badge = "finished" if report.finished else "partial"
     shares = share(report.augmented / max(1, report.annotated))
     return (
-        f'<header>\n<h1>Annotation run <span class="name">{_text(report.name, 60)}</span> '
+        f'<header>\n<h1>Annotation run <span class="name">{text(report.name, 60)}</span> '
         f'<span class="badge {badge}">{badge}</span></h1>\n'
         f'<p class="lead">{_LEAD}</p>\n'
-        f"<p>{_text(status(report)).capitalize()}. {report.augmented:,} of them ({shares}) hold a kept call.</p>\n"
+        f"<p>{text(status(report)).capitalize()}. {report.augmented:,} of them ({shares}) hold a kept call.</p>\n"
         f"</header>"
     )
 
 
 def _tool(tool: ToolReport, report: Report) -> str:
     parts = [
-        f"<h2>{_text(tool.name)}</h2>",
+        f"<h2>{text(tool.name)}</h2>",
         f'<p class="lead">{yield_of(tool)}</p>',
-        *(f'<p class="note">{_text(note)}</p>' for note in tool.notes),
+        *(f'<p class="note">{text(note)}</p>' for note in tool.notes),
         _funnel(tool, report),
         "<h3>Why passages were left out, and calls dropped</h3>",
         _reasons(tool.reasons),
@@ -115,13 +95,13 @@ def _reasons(reasons: tuple[ReasonCount, ...]) -> str:
         _reason(reason, "" if reason.stage == last else reason.stage, most)
         for reason, last in zip(reasons, stages, strict=False)
     )
-    return _table(("stage", "reason", "count", "", "what it means, and the call that came closest"), rows, "reasons")
+    return table(("stage", "reason", "count", "", "what it means, and the call that came closest"), rows, "reasons")
 
 
 def _reason(reason: ReasonCount, stage: str, most: int) -> str:
     example = f'<div class="example">{_sentence(reason.examples[0])}</div>' if reason.examples else ""
     return (
-        f"<tr><td>{_text(stage)}</td><td><code>{_text(reason.code, 40)}</code></td>{_numbers(reason.count)}"
+        f"<tr><td>{text(stage)}</td><td><code>{text(reason.code, 40)}</code></td>{_numbers(reason.count)}"
         f'<td class="bars"><span class="bar" style="width:{100 * reason.count / most:.1f}%"></span></td>'
         f"<td>{escape(reason.explanation)}{example}</td></tr>"
     )
@@ -131,9 +111,9 @@ def _thresholds(tool: ToolReport) -> Iterator[str]:
     """A column a threshold, as in the paper."""
     if tool.kept_at:
         rows = (
-            f"<tr><td>{title}</td>{''.join(map(_cell, cells))}</tr>" for title, cells in at_thresholds(tool.kept_at)
+            f"<tr><td>{title}</td>{''.join(map(number, cells))}</tr>" for title, cells in at_thresholds(tool.kept_at)
         )
-        yield _table(("threshold in nats", *(f"{at.tau:g}" for at in tool.kept_at)), rows, "counts")
+        yield table(("threshold in nats", *(f"{at.tau:g}" for at in tool.kept_at)), rows, "counts")
 
 
 def _kept(tool: ToolReport) -> Iterator[str]:
@@ -147,7 +127,7 @@ def _kept(tool: ToolReport) -> Iterator[str]:
     for title, group in (("The largest gains", tool.best), ("The smallest gains that were kept", tool.worst)):
         if group:
             yield f"<h4>{title}</h4>"
-            yield _table(("gain", "control", "none", "call", "result", "in the text"), map(_call, group), "calls")
+            yield table(("gain", "control", "none", "call", "result", "in the text"), map(_call, group), "calls")
 
 
 def _call(shown: Shown) -> str:
@@ -172,10 +152,10 @@ def _sentence(shown: Shown) -> str:
 def _side_tables(tool: ToolReport) -> Iterator[str]:
     if tool.proposers:
         rows = (
-            f"<tr><td>{_text(one.name, 40)}</td>{_numbers(one.proposed, one.executed, one.kept)}</tr>"
+            f"<tr><td>{text(one.name, 40)}</td>{_numbers(one.proposed, one.executed, one.kept)}</tr>"
             for one in tool.proposers
         )
-        yield f"<div><h3>Who proposed</h3>{_table(('proposer', 'proposed', 'executed', 'kept'), rows)}</div>"
+        yield f"<div><h3>Who proposed</h3>{table(('proposer', 'proposed', 'executed', 'kept'), rows)}</div>"
     for title, frequent in (("Most frequent results", tool.results), ("Most frequent calls", tool.bodies)):
         if frequent:
             yield f"<div><h3>{title}</h3>{_frequent(frequent)}</div>"
@@ -183,31 +163,21 @@ def _side_tables(tool: ToolReport) -> Iterator[str]:
 
 def _frequent(frequent: tuple[Frequent, ...]) -> str:
     rows = (
-        f"<tr><td><code><bdi>{_text(one.text, 80)}</bdi></code></td>{_numbers(one.executed, one.kept)}</tr>"
+        f"<tr><td><code><bdi>{text(one.text, 80)}</bdi></code></td>{_numbers(one.executed, one.kept)}</tr>"
         for one in frequent
     )
-    return _table(("text", "executed", "kept"), rows)
+    return table(("text", "executed", "kept"), rows)
 
 
 def _numbers(*counts: int) -> str:
-    return "".join(_cell(f"{count:,}") for count in counts)
-
-
-def _cell(number: str) -> str:
-    return f'<td class="number">{number}</td>'
-
-
-def _table(titles: Iterable[str], rows: Iterable[str], kind: str = "") -> str:
-    heads = "".join(f'<th scope="col">{title}</th>' for title in titles)
-    body = "".join(rows)
-    return f'<div class="wide"><table class="{kind}"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
+    return "".join(number(f"{count:,}") for count in counts)
 
 
 def _foot(report: Report) -> str:
     words = "".join(f"<dt>{escape(word)}</dt><dd>{escape(said)}</dd>" for word, said in GLOSSARY.items())
     names = (("model", report.model), ("corpus", report.corpus), ("run", report.fingerprint))
-    prints = "".join(f"<dt>{name}</dt><dd><code>{_text(value, 80)}</code></dd>" for name, value in names)
-    settings = "\n".join(_text(line) for line in jsonio.pretty(report.settings).split("\n"))
+    prints = "".join(f"<dt>{name}</dt><dd><code>{text(value, 80)}</code></dd>" for name, value in names)
+    settings = "\n".join(text(line) for line in jsonio.pretty(report.settings).split("\n"))
     return (
         f"<footer>\n<h2>Words and numbers</h2>\n<dl>{words}</dl>\n<h3>Fingerprints</h3>\n<dl>{prints}</dl>\n"
         f"<details><summary>All settings</summary><pre>{settings}</pre></details>\n</footer>"
