@@ -14,7 +14,16 @@ import pytest
 from api_server import Served, metric, serving, until
 from official_clients import Chat, Client, Gemini, How, Messages, Responses, Told
 
-from toolwise.core.chat import ChatDelta, ChatModel, ChatRequest
+from toolwise.core.chat import (
+    CallDelta,
+    ChatDelta,
+    ChatModel,
+    ChatRequest,
+    ReplyEnded,
+    Role,
+    StopReason,
+    TextDelta,
+)
 from toolwise.core.limits import LIMITS
 from toolwise.core.types import Effect, Tool, ToolContext
 from toolwise.gate.gate import Gate
@@ -95,6 +104,27 @@ def test_the_server_runs_its_tools_and_the_model_answers(speaks: type[Client], s
         text = at.get("/metrics").text
         assert metric(text, 'toolwise_calls_total{by="server",code="ok"}') == 1
     assert house.events == ["intent", "result ok"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_json_that_was_asked_for_is_the_last_turns_alone(stream: bool) -> None:
+    class Eager(ScriptedChat):
+        """Writes its JSON at once, and calls nevertheless."""
+
+        def reply(self, request: ChatRequest) -> Iterator[ChatDelta]:
+            if request.messages[-1].role is not Role.TOOL:
+                yield TextDelta('{"sum": 0}')
+                yield CallDelta(0, '{"expression": "6 * 7"}', "c1", "Calculator")
+                yield ReplyEnded(StopReason.CALLS)
+            else:
+                yield TextDelta('{"sum": 42}')
+                yield ReplyEnded(StopReason.END)
+
+    schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+    form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
+    with House(model=Eager()).open() as at:
+        turn = Chat(at).turn(["What is 6 * 7?"], How(stream=stream, tools=(), more={"response_format": form}))
+        assert (turn.text, turn.stop) == ('{"sum": 42}', "end")
 
 
 def test_a_client_has_its_own_tools_besides(speaks: type[Client], house: House) -> None:

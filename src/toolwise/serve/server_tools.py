@@ -5,7 +5,8 @@
 The tools of a request are the client's and those of the registry are the server's; two of one name are refused. The
 loop ends with the client's calls as it ends with an answer. Where a turn has calls of both kinds the server's run, and
 the client's are left out of it: the model makes them when it has read the results, for a client that knows only its own
-calls could not send the others' back. A client sees the texts of all turns, and its own calls.
+calls could not send the others' back. A client sees the texts of all turns, and its own calls. Where it asked for JSON
+it sees the last turn's text alone, once that is known to be the last: those of all would be none.
 
 A call that a person must confirm ends the reply with a text that says so. The run is kept under its conversation:
 whoever sends that again, or goes on from there once it is decided, goes on with the run. A client that sends an
@@ -228,14 +229,19 @@ class _Turns:
         self.fresh = True
         asked = replace(self._request, messages=request.messages, choice=request.choice, tools=self._tools)
         held: list[ChatDelta] = []
+        said: list[TextDelta] = []
         for delta in self._model.reply(asked):
-            if isinstance(delta, TextDelta):
+            if not isinstance(delta, TextDelta):
+                held.append(delta)
+            elif asked.output is None:
                 yield delta
             else:
-                held.append(delta)
+                said.append(delta)
         turn = gathered(held)
         self.usage += turn.usage
         ours = tuple(call for call in turn.calls if call.name not in self._client)
+        if not ours:
+            yield from said
         if turn.calls and not ours:
             self.theirs = turn
             yield ReplyEnded(StopReason.STOP, turn.usage)  # it ends the loop, whatever was to be called
