@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from toolwise.commands import eval_calls
 from toolwise.commands.common import (
     DEFAULT_MODEL,
     JsonOption,
@@ -22,8 +22,8 @@ from toolwise.commands.common import (
     tool_names,
 )
 from toolwise.commands.common import table as columns
+from toolwise.commands.values import counts, day, numbers, thresholds
 from toolwise.console import paced, progress_bar, screen, stages
-from toolwise.core.errors import BadInput, ToolFailed
 from toolwise.core.limits import LIMITS
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ app = typer.Typer(
     no_args_is_help=True,
     cls=_TaskFirst,
 )
+app.add_typer(eval_calls.app)
 
 
 @app.command(
@@ -88,11 +89,19 @@ def eval_task(
         ),
     ] = None,
     top_k: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="A call starts when its marker is among the k likeliest tokens; several with commas, 0: none."
+            help="A call starts when its marker is among the k likeliest tokens; several with commas, 0: none. "
+            "Default: 10, or nothing but the thresholds."
         ),
-    ] = "10",
+    ] = None,
+    start_threshold: Annotated[
+        str | None,
+        typer.Option(
+            help="Or when its marker has at least this probability; several with commas, "
+            "chosen: what the model's folder carries."
+        ),
+    ] = None,
     max_calls: Annotated[int, typer.Option(min=0, help="Of an answer; the paper's is 1.")] = 1,
     today: Annotated[
         str, typer.Option(help="What the calendar says where the questions have no day of their own.")
@@ -123,12 +132,14 @@ def eval_task(
     from toolwise.evals.tasks import data_source, named
     from toolwise.models.toolbox import parse_options, toolbox
 
-    chosen, way = named(tasks), Way(DecodeSettings(max_calls=max_calls), _day(today), strict, at_once)
+    chosen, way = named(tasks), Way(DecodeSettings(max_calls=max_calls), day(today), strict, at_once)
     drawn = draw(chosen, data_source(data), questions, seed)
     loaded: list[LanguageModel] = []
     box = toolbox(tool_names(tools), parse_options(option or ()), lambda: loaded[0])
     tell_left_out(box)
-    planned = plan(model or [DEFAULT_MODEL], way, _counts(top_k), calls)
+    at = thresholds(start_threshold) if start_threshold is not None else ()
+    tops = counts(("" if at else "10") if top_k is None else top_k)
+    planned = plan(model or [DEFAULT_MODEL], way, tops, calls, at)
     place = out or Path(_default_out(tasks, questions, seed))
     with gates(box, chosen) as opened, progress_bar() as bar:  # before the models: tools' processes are copies of this
         show = paced(bar)
@@ -170,26 +181,6 @@ def _loading(loaded: list[LanguageModel], arm: Planned, threads: int | None) -> 
 def _default_out(tasks: list[str], questions: int | None, seed: int) -> str:
     """A name for what was asked, so that the same command finds its folder again and another takes another."""
     return "-".join(["eval", *tasks, *([f"{questions}"] if questions else []), *([f"seed{seed}"] if seed else [])])
-
-
-def _day(today: str) -> str:
-    from toolwise.tools.calendar import sentence
-
-    try:
-        sentence(today)
-    except ToolFailed as error:
-        raise BadInput(f"--today {today!r}: {error}.") from error
-    return today
-
-
-def _counts(text: str) -> list[int]:
-    try:
-        counts = list(dict.fromkeys(int(part) for part in text.split(",")))
-    except ValueError:
-        counts = [-1]
-    if min(counts) < 0:
-        raise BadInput(f"--top-k {text!r} is not a list of whole numbers with commas between them, such as 0,1,3,10.")
-    return counts
 
 
 @app.command("tasks", epilog=examples("toolwise eval tasks", "toolwise eval tasks --json"))
@@ -256,7 +247,7 @@ def eval_filter(
         wording=wording,
         separator=separator,
         weigh_spaces=weigh_spaces,
-        thresholds=_numbers(tau),
+        thresholds=numbers(tau),
     )
     if as_json:
         print(dumps(quality_json(found)))
@@ -370,13 +361,3 @@ def _chat(name: str, strict: Masked, choice: Choice, threads: int | None) -> Cha
     if choice is Choice.REQUIRED and chat.masks is None:  # without any, nothing can be forced: JSON, and a known name
         chat.masks = Masks(chat.model.tokenizer)
     return chat
-
-
-def _numbers(text: str) -> tuple[float, ...]:
-    try:
-        numbers = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        numbers = ()
-    if not numbers or not all(map(math.isfinite, numbers)):
-        raise BadInput(f"{text!r} is not a list of numbers with commas between them.")
-    return numbers

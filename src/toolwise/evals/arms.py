@@ -1,7 +1,8 @@
 """The arms of one command: each model, asked in one or several ways, under a name of its own.
 
 The paper's controls are arms like any other. A base model, and one that was taught the plain texts, are asked with
-calls disabled, since nobody taught them any; of a model that was taught calls, `disabled` and each `k` is an arm.
+calls disabled, since nobody taught them any; of a model that was taught calls, `disabled`, each `k` and each start
+threshold is an arm.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from toolwise.core.errors import BadInput
 from toolwise.decode.engine import DecodeSettings
 from toolwise.evals.run import Way
 from toolwise.models.about import About, about_model
+from toolwise.models.chosen import chosen_threshold
 from toolwise.models.load import describe_model
 from toolwise.notation.segments import Tokenizer
 
@@ -36,22 +38,42 @@ class Planned:
     way: Way
 
 
-def plan(models: Sequence[str], way: Way, top_k: Sequence[int], calls: bool | None = None) -> list[Planned]:
+def plan(
+    models: Sequence[str],
+    way: Way,
+    top_k: Sequence[int],
+    calls: bool | None = None,
+    thresholds: Sequence[float | None] = (),
+) -> list[Planned]:
     """The arms in the order of the models. A model is a name, a folder or a hub id, with `NAME=` before it or not.
 
-    `top_k` 0 is a way of saying disabled. `calls`: whether models may call at all; None: those that were taught it.
-    Raises BadInput for two models of one name, and ModelUnavailable.
+    `top_k` 0 is a way of saying disabled. Each of the `thresholds` is an arm too; None is the one that the model's
+    folder carries. `calls`: whether models may call at all; None: those that were taught it. Raises BadInput for two
+    models of one name, or a model without a threshold that is to have one, and ModelUnavailable.
     """
     planned = []
     for label, model in _labelled(models):
         tokenizer, fingerprint = describe_model(model)
         about = about_model(model)
         taught = about.taught == "calls"
-        for k in top_k if (taught if calls is None else calls) else (0,):
+        may = taught if calls is None else calls
+        for k in top_k if may else (0,):
             decode = replace(way.decode, enabled=k > 0, start_top_k=k or _USUAL)
             end = "" if k == _USUAL or not (taught or k) else f"-k{k}" if k else "-disabled"
             planned.append(Planned(label + end, model, fingerprint, about, tokenizer, replace(way, decode=decode)))
+        for given in thresholds if may else ():
+            threshold = _chosen(model) if given is None else given
+            end = "-chosen" if given is None else f"-t{given:g}"
+            decode = replace(way.decode, start_threshold=threshold)
+            planned.append(Planned(label + end, model, fingerprint, about, tokenizer, replace(way, decode=decode)))
     return planned
+
+
+def _chosen(model: str) -> float:
+    threshold = chosen_threshold(model)
+    if threshold is None:
+        raise BadInput(f"{model!r} carries no threshold; choose one with: toolwise eval calibrate TASK --store.")
+    return threshold
 
 
 def _labelled(models: Sequence[str]) -> list[tuple[str, str]]:

@@ -45,8 +45,16 @@ class Asking:
     clock: Clock = _CLOCK
 
 
-def ask(model: Writer, example: Example, task: Task, gate: Gate, asking: Asking, run_id: str) -> Row:
-    """The row of one example. `run_id` is this answer's own, as in `generate`.
+def ask(
+    model: Writer,
+    example: Example,
+    task: Task,
+    gate: Gate,
+    asking: Asking,
+    run_id: str,
+    likely: Callable[[float], None] = lambda probability: None,
+) -> Row:
+    """The row of one example. `run_id` is this answer's own, and `likely` is told what it is in `generate`.
 
     A question that the model has no positions for is wrong, and says so. Raises as `generate` does otherwise.
     """
@@ -56,7 +64,14 @@ def ask(model: Writer, example: Example, task: Task, gate: Gate, asking: Asking,
     stop, begun = Stop(TOO_LONG, 0, 0), asking.clock.monotonic()
     try:
         for event in generate(
-            model, example.prompt, gate, context, settings, masks=asking.masks, enough=lambda: heard.settled
+            model,
+            example.prompt,
+            gate,
+            context,
+            settings,
+            masks=asking.masks,
+            enough=lambda: heard.settled,
+            likely=likely,
         ):
             heard.hear(event, model.tokenizer.notation.open)
             if isinstance(event, Stop):

@@ -34,6 +34,7 @@ from toolwise.tools.registry import Registry
 FORMAT = 1
 _RESULT = 256  # tokens that a result may add, when it is counted how many questions have room
 Gates = Mapping[str, Gate]
+Ask = Callable[[Writer, Example, Task, Gate, Asking, str], Row]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def run_settings(
 ) -> dict[str, Any]:
     """What the rows of a run depend on; `model` is its fingerprint, and a report may say what it is `about`."""
     tools = {name: [box.registry.hash_of(name), box.identity.get(name, "")] for name in box.registry}
-    decode = {name: value for name, value in asdict(way.decode).items() if name != "max_tokens"}
+    decode = {name: value for name, value in asdict(way.decode).items() if name != "max_tokens" and value is not None}
     asked = {"decode": decode | {"strict": way.strict}, "today": way.today, **questions.settings}
     return {"format": FORMAT, "model": model, **({"about": asdict(about)} if about else {}), "tools": tools, **asked}
 
@@ -104,8 +105,10 @@ def run(
     gates: Gates,
     way: Way,
     progress: Progress = lambda done, total: None,
+    ask: Ask = ask,
 ) -> list[Row]:
-    """The rows of all questions, in their order; `model` is loaded only if something is left to ask.
+    """The rows of all questions, in their order; `model` is loaded only if something is left to ask. What makes a row
+    is `ask`, or what is given in its place.
 
     Raises as `answers.fill` does, and what asking a model raises.
     """
