@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from test_conformance import ARCHITECTURES, TOKENIZER, reference, tiny
 
+from toolwise.core.clock import SystemClock
 from toolwise.core.errors import BadInput, LimitExceeded
 from toolwise.core.limits import LIMITS
 from toolwise.models.conformance import conformance
@@ -260,3 +261,38 @@ def test_a_line_that_the_collector_had_taken_is_not_kept():
     pool._lines.clear()  # as it does before a generator in a cycle of garbage closes its session
     session.close()
     assert closed(pool, TEXT)[0] == 0
+
+
+class Slow(SystemClock):
+    """A clock on which more time passes than on the machine's."""
+
+    added = 0.0
+
+    def monotonic(self):
+        return super().monotonic() + self.added
+
+
+def test_two_that_came_one_after_the_other_are_in_one_pass_from_then_on():
+    """By a clock on which a pass takes long, so that each waits for the other until it is there."""
+    model, clock, steps = tiny(PACKED[0]), Slow(), 20
+    forward = model._net.forward
+
+    def slow(*args):
+        clock.added += 4.0
+        return forward(*args)
+
+    model._net.forward = slow
+    pool = Pool(model._net, clock=clock)
+    first, second = pool.session(TOKENIZER.encode("It")), pool.session(TOKENIZER.encode("In"))
+    first.logits()
+    before = model.usage.forwards
+
+    def go(session):
+        for _ in range(steps):
+            session.feed(TOKENIZER.encode("x"))
+            session.logits()
+
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(go, session) for session in (first, second)]:
+            done.result(timeout=30)
+    assert model.usage.forwards - before < 1.5 * steps  # one may be at it before the other has begun

@@ -6,8 +6,9 @@ tokens that all waiting sessions have not read yet, whatever their number: a lon
 together, without padding. A session that begins like another shares its columns, so a conversation that goes on (a
 result behind a call, the next question) reads only what is new.
 
-Nobody schedules: the first thread that asks for logits while no forward pass runs takes all that wait into the next
-one. Sessions may be used from many threads, each session from one at a time.
+Nobody schedules: the thread that asks for logits while no forward pass runs takes all that wait into the next one. It
+gives those who were in the last one a moment to come back: otherwise two halves would always miss each other.
+Sessions may be used from many threads, each session from one at a time.
 
 Covered: what a session computes does not depend on who else is there (but for rounding); sessions that are dropped or
 rewound give their columns back; a bound on columns; a forward pass that fails fails for its sessions alone.
@@ -26,6 +27,7 @@ import numpy.typing as npt
 import torch
 from transformers.cache_utils import Cache
 
+from toolwise.core.clock import Clock, SystemClock
 from toolwise.core.errors import BadInput, LimitExceeded
 from toolwise.core.limits import LIMITS, Limits
 from toolwise.models.base import Floats
@@ -35,7 +37,9 @@ from toolwise.notation.segments import Ids
 
 Columns = npt.NDArray[np.int64]
 
-_GARBAGE = 1_024  # columns that may lie about before they are looked for
+_CLOCK = SystemClock()
+_PATIENCE = 0.25  # of a pass that others are waited for; without them the next one takes most of its time again
+_GARBAGE = 256  # columns that may lie about beyond a quarter: every pass attends to them, for nothing
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -61,7 +65,7 @@ class _Line:
 class Pool:
     """The shared cache of one network that honours masks; `HFModel.pool` makes one."""
 
-    def __init__(self, net: Network, *, limits: Limits = LIMITS) -> None:
+    def __init__(self, net: Network, *, limits: Limits = LIMITS, clock: Clock = _CLOCK) -> None:
         self._net = net
         self._limits = limits
         self._cache = _empty_cache()
@@ -71,6 +75,9 @@ class Pool:
         self._turn = threading.Condition()
         self._waiting: list[_Line] = []
         self._running = False
+        self._clock = clock
+        #: Of the last pass: how many were in it or waited behind it, when it ended, how long it took.
+        self._last = (0, 0.0, 0.0)
 
     @property
     def longest(self) -> int | None:
@@ -130,6 +137,8 @@ class Pool:
                 while line.logits is None and line.error is None:
                     if self._running:
                         self._turn.wait()
+                    elif (moment := self._moment()) > 0:
+                        self._turn.wait(moment)
                     else:
                         self._run()
             finally:
@@ -141,15 +150,21 @@ class Pool:
             assert line.logits is not None
             return line.logits
 
+    def _moment(self) -> float:
+        """How many seconds it is worth waiting for those of the last pass: a part of what one more pass takes."""
+        count, ended, took = self._last
+        return 0.0 if len(self._waiting) >= count else ended + _PATIENCE * took - self._clock.monotonic()
+
     def _run(self) -> None:
         """One pass for all that wait, without the lock meanwhile. Who is not through after it goes on waiting."""
-        batch, self._running = list(self._waiting), True
+        batch, self._running, begun = list(self._waiting), True, self._clock.monotonic()
         self._turn.release()
         try:
             self._forward(batch)
         finally:
             self._turn.acquire()
-            self._running = False
+            self._running, ended = False, self._clock.monotonic()
+            self._last = len({*batch, *self._waiting}), ended, ended - begun
             self._turn.notify_all()
 
     def _answer(self, line: _Line, answer: Floats | Exception) -> None:
@@ -232,7 +247,7 @@ class Pool:
             for layer in self._cache.layers:
                 layer.cut(used)  # a pass that failed on its way has written into some of them
             wanted = sum(map(len, self._pieces(batch)))
-            if used + wanted <= self._limits.pooled_tokens and used <= 2 * self._live(batch).size + _GARBAGE:
+            if used + wanted <= self._limits.pooled_tokens and used <= 5 * self._live(batch).size // 4 + _GARBAGE:
                 return batch
             while self._live(batch).size + wanted > self._limits.pooled_tokens and (self._kept or batch):
                 if self._kept:
