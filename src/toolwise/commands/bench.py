@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolwise.commands.common import DEFAULT_MODEL, JsonOption, ModelOption, ThreadsOption, examples
-from toolwise.console import progress_bar, screen, stages
+from toolwise.commands.common import DEFAULT_MODEL, JsonOption, ModelOption, ThreadsOption, examples, tool_names
+from toolwise.console import paced, progress_bar, screen, stages
+from toolwise.core.limits import LIMITS
 
 if TYPE_CHECKING:
     from toolwise.core.chat import ChatModel
@@ -95,6 +96,50 @@ def bench_serve(
         asked = load_chat(model, threads=threads)
     plan = Plan(model, clients, seconds, tokens, threads=threads)
     found = run(plan, asked, lambda line: print(line, file=sys.stderr))
+    if as_json:
+        print(dumps(found.as_json()))
+    else:
+        screen().print(table(found))
+
+
+@app.command(
+    "eval", epilog=examples("toolwise bench eval asdiv --data eval-data --model model", "toolwise bench eval dateset")
+)
+def bench_eval(
+    tasks: Annotated[list[str], typer.Argument(help="Names of tasks, as `toolwise eval tasks` lists them.")],
+    model: ModelOption = DEFAULT_MODEL,
+    data: Annotated[str, typer.Option(help="A folder with the tasks' files, or hub.")] = "hub",
+    tools: Annotated[str, typer.Option(help="Tools, with commas between.")] = "Calculator,Calendar",
+    questions: Annotated[int, typer.Option("--examples", min=1, help="Of each task, drawn by lot.")] = 60,
+    top_k: Annotated[
+        int, typer.Option(min=0, help="A call starts when its marker is among the k likeliest tokens; 0: none.")
+    ] = 10,
+    at_once: Annotated[
+        int, typer.Option(min=2, max=LIMITS.chat_connections, help="Questions at a time, on the second side.")
+    ] = 16,
+    as_json: JsonOption = False,
+    threads: ThreadsOption = None,
+) -> None:
+    """The same questions one at a time and many together: questions a second, the ratio, and whether answers are equal.
+
+    One at a time is a session of its own, as `generate` has it; together is what `toolwise eval TASK` does.
+    """
+    from toolwise.core.jsonio import dumps
+    from toolwise.decode.engine import DecodeSettings
+    from toolwise.evals.bench_eval import bench_eval as run
+    from toolwise.evals.bench_eval import table
+    from toolwise.evals.run import Way, draw, gates, with_room
+    from toolwise.evals.tasks import data_source, named
+    from toolwise.models.load import load_model
+    from toolwise.models.toolbox import toolbox
+
+    chosen = named(tasks)
+    drawn, box = draw(chosen, data_source(data), questions, 0), toolbox(tool_names(tools))
+    decode = DecodeSettings(enabled=top_k > 0, start_top_k=max(1, top_k))
+    with gates(box, chosen) as opened, progress_bar() as bar:  # before the model: tools' processes are copies of this
+        loaded = load_model(model, threads=threads)
+        way = with_room(Way(decode, "2023-01-30", at_once=at_once), drawn, loaded.tokenizer)
+        found = run(loaded, drawn, opened, way, paced(bar))
     if as_json:
         print(dumps(found.as_json()))
     else:

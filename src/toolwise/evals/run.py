@@ -106,9 +106,10 @@ def run(
     way: Way,
     progress: Progress = lambda done, total: None,
     ask: Ask = ask,
+    shared: Callable[[LanguageModel], Writer] | None = None,
 ) -> list[Row]:
     """The rows of all questions, in their order; `model` is loaded only if something is left to ask. What makes a row
-    is `ask`, or what is given in its place.
+    is `ask`, or what is given in its place; the sessions are those of `together`, unless `shared` has others.
 
     Raises as `answers.fill` does, and what asking a model raises.
     """
@@ -117,12 +118,12 @@ def run(
         loaded = model()
         marker_id(loaded.tokenizer, loaded.tokenizer.notation)  # raises for all questions, before the first
         asking = Asking(way.decode, way.today, Masks(loaded.tokenizer) if way.strict else None)
-        shared = together(loaded)
+        writer = (shared or together)(loaded)
 
         def answer(question: tuple[Task, Example]) -> Row:
             task, example = question
             run_id = fingerprint([str(out), task.name, example.id])  # arms may share a gate
-            return ask(shared, example, task, gates[task.name], asking, run_id)
+            return ask(writer, example, task, gates[task.name], asking, run_id)
 
         return answer
 
