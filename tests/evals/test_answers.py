@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,34 @@ def test_reading_a_run_while_it_is_filled_changes_nothing_in_it(tmp_path: Path) 
     (tmp_path / "out" / ANSWERS).write_bytes(cut)
     assert len(list(answers(tmp_path / "out"))) == 3
     assert (tmp_path / "out" / ANSWERS).read_bytes() == cut
+
+
+KILLED = """
+import sys, threading
+from pathlib import Path
+from toolwise.evals.answers import fill
+
+def answer(question):
+    if question.startswith("2"):
+        print("in work", flush=True)
+        threading.Event().wait()
+    return {"id": int(question[0]), "said": question}
+
+questions = {number: f"{number} and ä" for number in range(4)}
+fill(Path(sys.argv[1]), {"a": 1}, questions, lambda: answer, lambda row: int(row["id"]))
+"""
+
+
+def test_a_process_that_is_killed_loses_what_was_in_work_and_leaves_its_folder_free(tmp_path: Path) -> None:
+    command = [sys.executable, "-X", "utf8", "-c", KILLED, str(tmp_path / "out")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "in work\n"
+        process.kill()
+    assert [row["id"] for row in answers(tmp_path / "out")] == [0, 1]
+    again = Asker()
+    assert len(filled(tmp_path / "out", again)) == 4
+    assert again.asked == [QUESTIONS[2], QUESTIONS[3]]
 
 
 @pytest.mark.parametrize("error", [BadInput, KeyboardInterrupt])
