@@ -157,6 +157,17 @@ def test_for_people_it_is_a_table_in_markdown(toolwise: Toolwise) -> None:
     ]
 
 
+def test_one_report_over_all_arms_can_be_made_again_of_its_json(toolwise: Toolwise, tmp_path: Path) -> None:
+    ask(toolwise, "-m", "base", "-m", "tuned")
+    shown = toolwise("eval", "report", "out", "--html", "one.html")
+    assert "- svamp: Calls help. tuned-k1 has 100.0 % right, +100.0 (+100.0 to +100.0) points over base." in shown.out
+    (tmp_path / "report.json").write_text(toolwise("eval", "report", "out", "--json").out)
+    assert toolwise("eval", "report", "report.json", "--html", "again.html") == shown
+    assert (tmp_path / "again.html").read_bytes() == (tmp_path / "one.html").read_bytes()
+    (tmp_path / "other.json").write_text("{}")
+    refused(toolwise("eval", "report", "other.json"), "bad_input", "name folders of runs")
+
+
 def test_an_unfinished_run_says_so_and_is_compared_with_nothing(toolwise: Toolwise, tmp_path: Path) -> None:
     ask(toolwise, "-m", "base", "-m", "tuned")
     file = tmp_path / "out" / "tuned-k1" / ANSWERS

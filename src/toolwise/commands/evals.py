@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from toolwise.commands import eval_calls
+from toolwise.commands import eval_calls, eval_report
 from toolwise.commands.common import (
     DEFAULT_MODEL,
     JsonOption,
-    ModelOption,
     ThreadsOption,
     ToolOptionsOption,
     examples,
@@ -22,7 +21,7 @@ from toolwise.commands.common import (
     tool_names,
 )
 from toolwise.commands.common import table as columns
-from toolwise.commands.values import counts, day, numbers, thresholds
+from toolwise.commands.values import counts, day, thresholds
 from toolwise.console import paced, progress_bar, screen, stages
 from toolwise.core.limits import LIMITS
 
@@ -49,6 +48,7 @@ app = typer.Typer(
     cls=_TaskFirst,
 )
 app.add_typer(eval_calls.app)
+app.add_typer(eval_report.app)
 
 
 @app.command(
@@ -219,40 +219,6 @@ def eval_compare(
 
     found = lines(arms(folders))
     print(dumps(lines_json(found)) if as_json else table(found))
-
-
-@app.command("filter", epilog=examples("toolwise eval filter --data gsm8k_train.jsonl.gz --problems 30"))
-def eval_filter(
-    data: Annotated[Path, typer.Option(help="GSM8K's training file with its calculator annotations (.jsonl, .gz).")],
-    model: ModelOption = DEFAULT_MODEL,
-    problems: Annotated[int, typer.Option(min=1, help="How many to read, from the first on.")] = 40,
-    wording: Annotated[str, typer.Option(help="notation (the paper's) or plain.")] = "notation",
-    separator: Annotated[str, typer.Option(help="What stands between z and the text.")] = "\n",
-    weigh_spaces: Annotated[bool, typer.Option(help="Whether a lone space before a number carries weight.")] = True,
-    tau: Annotated[str, typer.Option(help="Thresholds, with commas between them.")] = "0.05,0.1,0.25,0.5,1.0",
-    as_json: JsonOption = False,
-    threads: ThreadsOption = None,
-) -> None:
-    """Is the filter right? How often a person's call passes, and the same call with another problem's result."""
-    from toolwise.core.jsonio import dumps
-    from toolwise.evals.filter import as_json as quality_json
-    from toolwise.evals.filter import filter_quality, table
-    from toolwise.models.load import load_model
-
-    loaded = load_model(model, threads=threads)
-    found = filter_quality(
-        loaded,
-        data,
-        problems=problems,
-        wording=wording,
-        separator=separator,
-        weigh_spaces=weigh_spaces,
-        thresholds=numbers(tau),
-    )
-    if as_json:
-        print(dumps(quality_json(found)))
-    else:
-        screen().print(table(found))
 
 
 @app.command("perplexity", epilog=examples("toolwise eval perplexity wiki.txt -m smollm2-135m -m model"))

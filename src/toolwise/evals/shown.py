@@ -21,5 +21,5 @@ def share_cells(interval: Interval | None) -> list[str]:
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = (head, ["---"] * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows))
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    first, *others = ([cell.replace("|", "\\|") for cell in row] for row in (head, *rows))
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (first, ["---"] * len(head), *others))
