@@ -212,6 +212,19 @@ def test_the_filter_is_measured_on_annotations_of_people(world: World) -> None:
     assert "2 human calls" in invoke(*options, "--wording", "plain", "--tau", "0.1,0.5")
 
 
+def test_calls_of_a_run_are_held_against_people_and_their_judgements(world: World, tmp_path: Path) -> None:
+    prose = world.file("prose.jsonl", lines([{"id": "p", "text": "Two and 2 make 2+2 = 4 in all. The answer is 4."}]))
+    human = world.file(
+        "human.jsonl", lines([{"question": "Two and 2 make", "answer": "2+2 = <<2+2=4>>4 in all.\n#### 4"}])
+    )
+    invoke(*annotating(world, tmp_path / "run", prose))
+    found = jsonio.loads(invoke("eval", "filter", "--data", human, "--run", tmp_path / "run", "--json").strip())
+    assert (found["documents"], found["people"]) == (1, 1)
+    assert {one["per_cpu_minute"] is None for one in found["yields"]} <= {False}, "annotate counts what it takes"
+    judged = world.file("judged.jsonl", lines([{"gain": 1.5, "useful": True}, {"gain": 0.2, "useful": False}]))
+    assert "| 1 | 100.0 |" in invoke("eval", "filter", "--judged", judged, "--tau", "1")
+
+
 def test_both_schemes_are_counted(world: World) -> None:
     options = ("--model", world.model, "--documents", 1, "--k", 1, "--m", 1, "--json")
     found = jsonio.loads(invoke("bench", "teach", world.corpus, *options))
@@ -500,6 +513,11 @@ REQUESTS: dict[str, tuple[Request, str]] = {
     "problems of no file": (filtering(lambda w: w.folder / "no"), "No such file"),
     "thresholds that are no numbers": (filtering(lambda w: w.gsm8k, "--tau", "0.1,x"), "list of numbers"),
     "thresholds without end": (filtering(lambda w: w.gsm8k, "--tau", "inf"), "list of numbers"),
+    "a run over other texts": (
+        lambda w, out: ["eval", "filter", "--data", w.gsm8k, "--run", w.run],
+        "the same problems",
+    ),
+    "neither problems nor judgements": (lambda w, out: ["eval", "filter"], "with --data, or judged calls with"),
     "an unknown wording": (filtering(lambda w: w.gsm8k, "--wording", "loud"), "loud"),
     "a comparison without numbers in the texts": (
         lambda w, out: ["bench", "teach", w.file("words.txt", "Nothing to count here."), "-m", w.model],

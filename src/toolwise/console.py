@@ -29,7 +29,8 @@ EXIT = {"user": 2, "operator": 3}
 
 _CLOCK = SystemClock()
 _NOTE_SECONDS = 60.0  # between two lines about long work, where there is no bar
-_GO_ON = ("annotate", "keep", "train", "demo", "pull", "index", "eval")  # keep what they finished, so the same command goes on
+# They keep what they finished, so that the same command goes on.
+_GO_ON = ("annotate", "keep", "train", "demo", "pull", "index", "eval")
 _BEGIN_AGAIN = ("filter", "perplexity")  # of eval
 # Of the system's refusals, those that say something about the machine and not about this program.
 _MACHINE = ("EACCES", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM", "ENOSPC", "EPERM", "EROFS")

@@ -8,8 +8,7 @@ good filter passes many of the first and few of the second; what it passes of th
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -17,7 +16,7 @@ from pathlib import Path
 from rich.table import Table
 
 from toolwise.core.errors import BadInput, ToolwiseError
-from toolwise.documents.read import read_objects
+from toolwise.evals.annotations import problems as read_problems
 from toolwise.models.base import LanguageModel
 from toolwise.notation.inline import write_body
 from toolwise.teach.config import ToolSettings
@@ -27,8 +26,6 @@ from toolwise.teach.prompts import PROMPTS
 from toolwise.teach.records import Candidate, Passage
 from toolwise.teach.score import Scorer, wording_named
 from toolwise.tools.calculator import CALCULATOR, calculate
-
-_ANNOTATION = re.compile(r"<<([^<>=]+)=([^<>]*)>>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +57,14 @@ def filter_quality(
     Raises BadInput for another file, one without an annotation that can be scored, and an unknown wording.
     """
     texts, annotated, skipped = [], [], 0
-    for number, (question, answer) in enumerate(_problems(data, problems)):
-        text, calls = _without_annotations(question, answer)
+    for number, (text, calls) in enumerate(islice(read_problems(data), problems)):
         texts.append(Passage(f"gsm8k-{number:05}", f"gsm8k-{number:05}", 0, text))
         annotated.append(calls)
     prepared = {p.passage.id: p for p in prepare(texts, model, weigh_spaces=weigh_spaces)}
     rows: list[Candidate] = []
     for passage, calls in zip(texts, annotated, strict=True):
-        for offset, expression in calls:
-            row = _candidate(prepared[passage.id], offset, expression)
+        for human in calls:
+            row = _candidate(prepared[passage.id], human.offset, human.expression)
             skipped += row is None
             rows.extend([row] if row is not None else [])
     scorer = Scorer(
@@ -119,25 +115,6 @@ def table(quality: FilterQuality) -> Table:
 
 def _share(gains: Sequence[float], tau: float) -> float:
     return sum(gain >= tau for gain in gains) / max(1, len(gains))
-
-
-def _problems(data: Path, count: int) -> Iterator[tuple[str, str]]:
-    for place, row in islice(read_objects(data), count):
-        question, answer = row.get("question"), row.get("answer")
-        if not isinstance(question, str) or not isinstance(answer, str):
-            raise BadInput(f"{place}: a line of GSM8K has the texts `question` and `answer`; give such a file.")
-        yield question, answer
-
-
-def _without_annotations(question: str, answer: str) -> tuple[str, list[tuple[int, str]]]:
-    """The problem as plain text, and for every annotation where it stood and its expression."""
-    prose = answer.replace("\n#### ", "\nThe answer is ").replace("\n", " ") + "."
-    text, calls, at = question + " ", [], 0
-    for match in _ANNOTATION.finditer(prose):
-        text += prose[at : match.start()]
-        calls.append((len(text), match[1]))
-        at = match.end()
-    return text + prose[at:], calls
 
 
 def _candidate(prepared: Prepared, offset: int, expression: str) -> Candidate | None:
