@@ -15,7 +15,7 @@ from toolwise.evals.answers import ANSWERS
 from toolwise.models.about import About
 from toolwise.models.base import Floats
 from toolwise.models.pulled import NOTE
-from toolwise.models.scripted import ScriptedModel, ScriptedTokenizer
+from toolwise.models.scripted import ScriptedModel, ScriptedTokenizer, follow
 from toolwise.notation.segments import Ids
 
 SUMS = [
@@ -31,6 +31,8 @@ class Doubling(ScriptedModel):
         super().__init__(self._says, name="doubling")
 
     def _says(self, text: str) -> str:
+        if "brings" not in text:
+            return follow((" [", "Calculator(1 + 1) ->"))(text)
         count, tail = text.partition("brings ")[2].partition(" ")[0], text.partition("answer is")[2]
         call = f" [Calculator({count} + {count}) -> {2 * int(count or 0)}] {2 * int(count or 0)} candles.\nAnd"
         return next((said[len(tail) :] for said in (" 8 candles.\nAnd", call) if said.startswith(tail)), "")
@@ -118,3 +120,45 @@ def test_a_calibration_goes_on_where_it_was_and_knows_its_thresholds(toolwise: T
     refused(toolwise("eval", *CALIBRATE[:-1], "2"), "bad_input", "in 0..1")
     refused(toolwise("eval", *CALIBRATE, "--choose", "best"), "bad_input", "score or f1")
     refused(toolwise("eval", "compare", "curve"), "bad_input", "answers to something else")
+
+
+def test_restraint_is_an_arm_for_each_way_to_start(toolwise: Toolwise, tmp_path: Path) -> None:
+    text = "The keeper of the lighthouse climbed up and down until nobody could count the steps."
+    (tmp_path / "texts.txt").write_text(text)
+    how = ("restraint", "texts.txt", "-m", "model", "--out", "calm", "--tokens", "40", "--top-k", "1")
+    found = asked(toolwise, *how, "--start-threshold", "0")
+    assert [(one["arm"], one["texts"], one["calling"]["mean"]) for one in found] == [
+        ("model-k1", 1, 0.0),
+        ("model-t0", 1, 1.0),
+    ]
+    assert "| model-t0 | 1 | 100.0 |" in toolwise("eval", *how, "--start-threshold", "0").out
+    (tmp_path / "short.txt").write_text("Too short.")
+    refused(toolwise("eval", "restraint", "short.txt", "-m", "model", "--out", "none"), "bad_input", "long enough")
+
+
+def test_wording_asks_each_question_five_times(toolwise: Toolwise) -> None:
+    (found,) = asked(
+        *(toolwise, "wording", "svamp", "--data", "data", "-m", "model", "--start-threshold", "0.45", "--out", "words")
+    )
+    assert (found["examples"], len(found["wordings"])) == (6, 5)
+    assert found["wordings"][0] == found["wordings"][0] | {"frame": "{problem} The answer is"}
+    assert found["wordings"][0]["calls"]["mean"] == pytest.approx(4 / 6)
+    assert found["wordings"][4]["calls"]["mean"] == 0  # this script knows no other words
+    assert found["same_decision"]["mean"] == pytest.approx(2 / 6)
+
+
+def test_quality_and_cost_are_made_of_the_answers_alone(toolwise: Toolwise) -> None:
+    how = ("svamp", "--data", "data", "-m", "model", "--top-k", "0", "--start-threshold", "0.45", "--out", "out")
+    asked(toolwise, *how)
+    (found,) = asked(toolwise, "quality", "out")
+    assert (found["calls"], found["used"]["mean"], found["better"]["mean"], found["worse"]["mean"]) == (4, 1, 1, 0)
+    assert asked(toolwise, "quality", "out/model-t0.45", "--against", "out/model-disabled") == [found]
+    prices = ("--price-call", "0.5", "--price-chosen", "1")
+    disabled, called = asked(toolwise, "cost", "out", *prices)
+    assert (disabled["calls"]["answer"]["mean"], called["calls"]["answer"]["mean"]) == (0, pytest.approx(4 / 6))
+    assert called["money"]["right_answer"]["value"] == pytest.approx(
+        (4 * 0.5 + 6 * called["chosen"]["answer"]["mean"] / 1000) / 5
+    )
+    assert asked(toolwise, "cost", "out", "--tools", "Calculator")[1]["money"]["answer"]["mean"] == 0
+    refused(toolwise("eval", "cost", "out", "--price-call", "Search=a"), "bad_input", "not a price")
+    refused(toolwise("eval", "quality", "out/model-disabled"), "bad_input", "might the model call")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,26 +10,21 @@ import typer
 from typer.core import TyperGroup
 
 from toolwise.commands import eval_calls, eval_report
+from toolwise.commands.asked_arms import ask_arms
 from toolwise.commands.common import (
     DEFAULT_MODEL,
     JsonOption,
     ThreadsOption,
     ToolOptionsOption,
     examples,
-    tell_left_out,
-    tool_names,
 )
 from toolwise.commands.common import table as columns
-from toolwise.commands.values import counts, day, thresholds
-from toolwise.console import paced, progress_bar, screen, stages
+from toolwise.commands.values import day
+from toolwise.console import progress_bar, screen, stages
 from toolwise.core.limits import LIMITS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from toolwise.core.chat import ChatModel
-    from toolwise.evals.arms import Planned
-    from toolwise.models.base import LanguageModel
 
 
 class _TaskFirst(TyperGroup):
@@ -125,57 +119,21 @@ def eval_task(
     """
     from toolwise.core.jsonio import dumps
     from toolwise.decode.engine import DecodeSettings
-    from toolwise.evals.arms import plan
     from toolwise.evals.compare import arms, lines, table
     from toolwise.evals.compare import as_json as lines_json
-    from toolwise.evals.run import Way, draw, gates, run, run_settings, with_room
+    from toolwise.evals.run import Way, draw
     from toolwise.evals.tasks import data_source, named
-    from toolwise.models.toolbox import parse_options, toolbox
 
     chosen, way = named(tasks), Way(DecodeSettings(max_calls=max_calls), day(today), strict, at_once)
     drawn = draw(chosen, data_source(data), questions, seed)
-    loaded: list[LanguageModel] = []
-    box = toolbox(tool_names(tools), parse_options(option or ()), lambda: loaded[0])
-    tell_left_out(box)
-    at = thresholds(start_threshold) if start_threshold is not None else ()
-    tops = counts(("" if at else "10") if top_k is None else top_k)
-    planned = plan(model or [DEFAULT_MODEL], way, tops, calls, at)
     place = out or Path(_default_out(tasks, questions, seed))
-    with gates(box, chosen) as opened, progress_bar() as bar:  # before the models: tools' processes are copies of this
-        show = paced(bar)
-        for arm in planned:
-            settings = run_settings(arm.fingerprint, box, drawn, arm.way, arm.about)
-            fitting = with_room(arm.way, drawn, arm.tokenizer)
-            ask = _loading(loaded, arm, threads)
-            run(
-                place / arm.label,
-                settings,
-                drawn,
-                ask,
-                opened,
-                fitting,
-                partial(show, arm.label),
-            )
-    found = lines(arms([place / arm.label for arm in planned]))
+    starts, tooled = (top_k, start_threshold), (tools, option)
+    found = lines(arms(ask_arms(place, model, way, starts, calls, (chosen, drawn), tooled, threads)))
     if as_json:
         print(dumps(lines_json(found)))
     else:
         print(table(found))
         print(f"\nThe answers are in {place}; see them together with: toolwise eval compare {place}")
-
-
-def _loading(loaded: list[LanguageModel], arm: Planned, threads: int | None) -> Callable[[], LanguageModel]:
-    """Loads the arm's model when it is asked for, unless it is the one that is there; one is held at a time."""
-
-    def load() -> LanguageModel:
-        from toolwise.models.load import load_model
-
-        if not loaded or loaded[0].fingerprint != arm.fingerprint:
-            loaded.clear()
-            loaded.append(load_model(arm.model, threads=threads))
-        return loaded[0]
-
-    return load
 
 
 def _default_out(tasks: list[str], questions: int | None, seed: int) -> str:

@@ -52,3 +52,17 @@ def numbers(text: str) -> tuple[float, ...]:
     if not numbers or not all(map(math.isfinite, numbers)):
         raise BadInput(f"{text!r} is not a list of numbers with commas between them.")
     return numbers
+
+
+def prices(given: list[str]) -> dict[str, float]:
+    """Of a call by its tool's name; a number alone is that of the others, under an empty name."""
+    found: dict[str, float] = {}
+    for one in given:
+        name, _, text = one.rpartition("=")
+        try:
+            found[name.strip()] = float(text)
+        except ValueError:
+            found[name.strip()] = math.nan
+    if not all(0 <= price < math.inf for price in found.values()):
+        raise BadInput(f"--price-call {given[-1]!r} is not a price, as 0.001 or Search=0.005.")
+    return found

@@ -27,6 +27,16 @@ class Interval:
     high: float
 
 
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A sum by another one, and the bounds of 95 % of such samples' ratios; no upper one where the second sum is 0 in
+    some of them."""
+
+    value: float
+    low: float
+    high: float | None
+
+
 def mean_interval(values: Sequence[float]) -> Interval | None:
     """Of a mean, or of a share where the values are 0 and 1; None without values."""
     if not len(values):
@@ -44,3 +54,20 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
 def paired_interval(first: Sequence[float], second: Sequence[float]) -> Interval | None:
     """Of how much greater the second is in the mean, where both were asked the same questions in the same order."""
     return mean_interval(np.subtract(second, first, dtype=np.float64).tolist())
+
+
+def ratio_interval(above: Sequence[float], below: Sequence[float]) -> Ratio | None:
+    """Of the sum of `above` by that of `below`, pairs being drawn together; None where the latter is 0."""
+    pairs = np.array([above, below], dtype=np.float64)
+    if not len(above) or pairs[1].sum() == 0:
+        return None
+    distinct, counts = np.unique(pairs, axis=1, return_counts=True)
+    size = len(above)
+    lot, ratios = np.random.default_rng(_SEED), list[float]()
+    while len(ratios) < _SAMPLES:
+        block = min(_SAMPLES - len(ratios), max(1, _AT_ONCE // len(counts)))
+        sums = lot.multinomial(size, counts / size, block) @ distinct.T
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios += np.where(sums[:, 1] > 0, sums[:, 0] / sums[:, 1], np.inf).tolist()
+    low, high = np.percentile(ratios, _SHARE, method="nearest")
+    return Ratio(float(pairs[0].sum() / pairs[1].sum()), float(low), float(high) if np.isfinite(high) else None)
