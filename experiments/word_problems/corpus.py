@@ -4,7 +4,8 @@
 
 Left out are two things that teach not to call: the sum that is written out before its result (`sold 48/2 = 24 clips`
 becomes `sold 24 clips`), behind which a number is easy without a calculator, and the last sentence (`The answer is
-72.`), which repeats a number that was said just before. Texts that still have an equation are dropped. Nothing is added.
+72.`), which repeats a number that was said just before. Texts that still have an equation are dropped, and nothing is
+added.
 
 Dropped, too, is every text that shares eight words in a row with a question of ASDiv or SVAMP, whatever numbers stand
 between them: some of GSM8K's problems were written after some of ASDiv's.
