@@ -116,6 +116,14 @@ def test_arms_that_were_asked_other_questions_are_not_held_against_each_other(tm
     assert next(cells["svamp"] for cells in table(found, "Scores")).endswith("7 of 8")
 
 
+def test_an_arm_that_is_not_finished_stands_out_in_nothing(tmp_path: Path) -> None:
+    write(tmp_path / "off", [row(n, n < 2) for n in range(8)], settings(k=0))
+    write(tmp_path / "tuned", [row(0, True)], settings())
+    (scores, *_) = tables(report(tmp_path))
+    assert scores.rows[1][3] == "100.0 (100.0 to 100.0), 1 of 8"
+    assert scores.best == {(0, 3)}
+
+
 def test_a_model_of_another_size_is_no_control(tmp_path: Path) -> None:
     experiment(tmp_path, (100_000_000, 300_000_000), questions=10)
     found = report(tmp_path)

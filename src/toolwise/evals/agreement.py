@@ -97,7 +97,9 @@ def agreement(run: Path, data: Path, taus: Sequence[float] = TAUS) -> Agreement:
     if CALCULATOR.name not in settings.tools:
         raise BadInput(f"{str(run)!r} tried no {CALCULATOR.name}; give a run that did.")
     known = {solid(text): calls for text, calls in problems(data)}
-    documents, rows = _documents(store), list(_standing(store))
+    price = prices_of(store, settings).get(CALCULATOR.name, 0.0)
+    documents = _documents(store)
+    rows = [(row, (row.gain or 0.0) - price) for row in _standing(store)]
     there = {name: known[key] for name, (key, _) in documents.items() if key in known}
     if not there:
         raise BadInput(f"No text of {str(run)!r} is in {str(data)!r}; the run must be over the same problems' prose.")
@@ -108,7 +110,7 @@ def agreement(run: Path, data: Path, taus: Sequence[float] = TAUS) -> Agreement:
         len(documents) - len(there),
         len(people),
         tuple(_at(tau, kind, calls, people) for tau in at for kind in KINDS),
-        tuple(_yields(store, at, [_worth(row, store) for row in rows], len(documents))),
+        tuple(_yields(store, at, [worth for _, worth in rows], len(documents))),
     )
 
 
@@ -119,12 +121,7 @@ def _scored(store: Store) -> Iterator[list[Candidate]]:
 
 
 def _standing(store: Store) -> Iterator[Candidate]:
-    price = prices_of(store, settings_of(store))
-    return (row for rows in _scored(store) for row in standing(rows, price))
-
-
-def _worth(row: Candidate, store: Store) -> float:
-    return (row.gain or 0.0) - prices_of(store, settings_of(store)).get(row.tool, 0.0)
+    return (row for rows in _scored(store) for row in standing(rows))
 
 
 def _documents(store: Store) -> dict[str, tuple[str, list[Passage]]]:
@@ -144,7 +141,7 @@ def _documents(store: Store) -> dict[str, tuple[str, list[Passage]]]:
 
 
 def _matched(
-    rows: Iterable[Candidate],
+    rows: Iterable[tuple[Candidate, float]],
     documents: Mapping[str, tuple[str, list[Passage]]],
     there: Mapping[str, Sequence[Human]],
 ) -> tuple[list[_Call], list[_Call]]:
@@ -156,14 +153,13 @@ def _matched(
             places[passage.id] = (name, before, passage)
             before += len(solid(passage.text))
     calls, found = list[_Call](), dict[tuple[str, int], float]()
-    for row in rows:
+    for row, worth in rows:
         if row.passage not in places:
             continue
         name, before, passage = places[row.passage]
         at = before + len(solid(passage.text[: row.offset]))
         human = _there(documents[name][0], at, there[name])
         same = human is not None and normal(_expression(row)) == normal(human.expression)
-        worth = row.gain or 0.0
         calls.append(_Call(worth, is_written(passage.text[: row.offset]), human is not None, same))
         if human is not None and same:
             key = (name, human.solid)

@@ -36,8 +36,9 @@ def score_plot(report: Report) -> str:
             for line in own:
                 place, kind = arms.index(line.arm), kinds[line.arm]
                 _whisker(axes, 100 * line.score.mean, place, line.score, kind)
+                left = "" if line.asked == line.of else f" ({line.asked} of {line.of})"
                 axes.annotate(
-                    f"{100 * line.score.mean:.1f}",
+                    f"{100 * line.score.mean:.1f}{left}",
                     (100 * line.score.mean, place),
                     textcoords="offset points",
                     xytext=(0, 5),
@@ -86,9 +87,10 @@ def _k_plot(label: str, own: Sequence[tuple[ArmSaid, Line]]) -> str:
 
 
 def cost_plot(report: Report) -> str:
-    """Accuracy against tokens and seconds an answer, in the mean of the tasks that all arms were asked."""
-    arms = [arm for arm in report.arms if any(line.arm == arm.label for line in report.lines)]
-    shared = [task for task, own in _by_task(report.lines) if len(own) == len(arms)]
+    """Accuracy against tokens and seconds an answer, in the mean of the tasks that all finished arms were asked."""
+    arms = [arm for arm in report.arms if arm.answers == arm.of]
+    lines = [line for line in report.lines if line.arm in {arm.label for arm in arms}]
+    shared = [task for task, own in _by_task(lines) if len(own) == len(arms)]
     costs = {arm.label: [one for one in report.costs if one.arm == arm.label and one.task in shared] for arm in arms}
 
     def draw(figure: Any) -> None:

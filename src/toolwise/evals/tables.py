@@ -112,14 +112,15 @@ def _scores(report: Report) -> Titled:
     tasks = _order(report)
     cells = {(line.arm, line.task): line for line in report.lines}
     rows, best = [], set()
-    top = {task: max(line.score.mean for line in report.lines if line.task == task) for task in tasks}
+    whole = [line for line in report.lines if line.asked == line.of]
+    top = {task: max((line.score.mean for line in whole if line.task == task), default=0.0) for task in tasks}
     for number, arm in enumerate(report.arms):
         found = [cells.get((arm.label, task)) for task in tasks]
         rows.append((name(arm.label), KINDS[arm.kind], size(arm.parameters), *map(_score, found)))
         best |= {
             (number, 3 + column)
-            for column, line in enumerate(found)
-            if line is not None and line.score.mean == top[line.task] > 0
+            for column, (task, line) in enumerate(zip(tasks, found, strict=True))
+            if line in whole and line.score.mean == top[task] > 0
         }
     about = (
         "Share of right answers in per cent, in brackets the 95 % bootstrap interval. The best of a column stands out."
@@ -186,7 +187,7 @@ def _calls(report: Report) -> Titled:
             name(arm.label),
             f"{arm.calls:,}",
             percent(1 - sum(arm.failed.values()) / arm.calls),
-            ", ".join(f"{name(code)} {count:,}" for code, count in sorted(arm.failed.items(), key=lambda one: -one[1])),
+            ", ".join(f"{name(code)} {n:,}" for code, n in sorted(arm.failed.items(), key=lambda one: -one[1])) or "–",
         )
         for arm in report.arms
         if arm.calls
@@ -218,14 +219,22 @@ def _arms(report: Report) -> Titled:
             name(arm.label),
             visible(arm.model[:12]),
             size(arm.parameters),
-            "disabled" if not arm.top_k else str(arm.top_k if arm.start_threshold is None else arm.start_threshold),
+            _start(arm),
             ", ".join(map(name, arm.settings.get("tools", {}))),
             f"{arm.answers:,} of {arm.of:,}",
         )
         for arm in report.arms
     )
-    head = ("arm", "model", "size", "calls start at k, or threshold", "tools", "answers")
-    return Titled("Arms", "`model` is the beginning of its fingerprint.", head, rows)
+    head = ("arm", "model", "size", "a call starts", "tools", "answers")
+    return Titled("Arms", "A model is told by the beginning of its fingerprint.", head, rows)
+
+
+def _start(arm: ArmSaid) -> str:
+    if not arm.top_k:
+        return "never"
+    if arm.start_threshold is not None:
+        return f"from probability {arm.start_threshold:g} on"
+    return f"among the {arm.top_k} likeliest tokens"
 
 
 def _tasks(report: Report) -> Titled:
@@ -236,7 +245,13 @@ def _tasks(report: Report) -> Titled:
     rows = tuple(
         (name(task), *(said(str(about.get(key, "–"))) for key in keys)) for task in order if (about := found.get(task))
     )
-    return Titled("Tasks", "", ("task", "prompt", "right when", "asked", "of", "data"), rows, 3)
+    return Titled(
+        "Tasks",
+        "How each was asked, and how its answers are read.",
+        ("task", "prompt", "right when", "asked", "of", "data"),
+        rows,
+        3,
+    )
 
 
 def _order(report: Report) -> list[str]:
