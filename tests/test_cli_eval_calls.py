@@ -162,3 +162,27 @@ def test_quality_and_cost_are_made_of_the_answers_alone(toolwise: Toolwise) -> N
     assert asked(toolwise, "cost", "out", "--tools", "Calculator")[1]["money"]["answer"]["mean"] == 0
     refused(toolwise("eval", "cost", "out", "--price-call", "Search=a"), "bad_input", "not a price")
     refused(toolwise("eval", "quality", "out/model-disabled"), "bad_input", "might the model call")
+
+
+def test_generate_starts_calls_at_the_threshold_that_the_model_carries(toolwise: Toolwise, tmp_path: Path) -> None:
+    prompt = "A boat brings 4 candles. How many with 4 more? The answer is"
+
+    def called(*options: str) -> bool:
+        done = toolwise("generate", prompt, "-m", "model", "--json", *options)
+        assert done.code == 0, done
+        return "Calculator(4 + 4)" in done.out
+
+    note = tmp_path / "model" / NOTE
+    assert not called("--top-k", "1")
+    note.write_text('{"calling": {"start_threshold": 0.3}}')
+    assert called()
+    note.write_text('{"calling": {"start_threshold": 0.5}}')
+    assert not called()
+    assert called("--start-threshold", "0.3")
+    assert not called("--top-k", "1")
+    refused(
+        toolwise("generate", prompt, "-m", "model", "--top-k", "1", "--start-threshold", "0.3"),
+        *("bad_input", "not both"),
+    )
+    note.write_text('{"calling": {}}')
+    refused(toolwise("generate", prompt, "-m", "model"), "model_unavailable", "choose it again")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -243,3 +244,32 @@ def test_without_masks_a_turn_ends_where_no_call_can_come_any_more():
     assert (reply.text, reply.stop) == ("It is", StopReason.CALLS)
     assert [(call.name, json.loads(call.arguments)) for call in reply.calls] == [("Calculator", {"e": "1 + 2"})]
     assert reply.usage.completion < len(written) - len("and on and on")
+
+
+@pytest.mark.parametrize(("threshold", "called"), [(0.05, True), (0.2, False), (None, False)])
+def test_a_call_begins_where_its_first_token_is_as_likely_as_the_threshold_says(threshold, called):
+    class Hesitant(ScriptedModel):
+        def _next(self, ids):
+            row = super()._next(ids)
+            if "[" not in self.tokenizer.decode(ids):
+                row[self.tokenizer.encode(" [")[0]] = np.log(0.1)
+            return row
+
+    model = Hesitant(follow((" [", "add(a=1, b=2)"), ("?\n", "It is 4.")), ScriptedTokenizer(), certainty=0.89)
+    dialect = Plain(INLINE.layout)
+    dialect.grammar = INLINE.grammar
+    dialect.reader = INLINE.reader
+    local = LocalChat(model, dialect, masks=Masks(model.tokenizer), settings=ChatSettings(start_threshold=threshold))
+    assert [call.name for call in replied(local).calls] == (["add"] if called else [])
+
+
+def test_below_the_threshold_even_the_likeliest_first_token_begins_nothing():
+    eager = follow(("?\n", " [add(a=1, b=2)"))
+    model = ScriptedModel(eager, ScriptedTokenizer())
+    dialect = Plain(INLINE.layout)
+    dialect.grammar = INLINE.grammar
+    dialect.reader = INLINE.reader
+    for threshold, count in ((0.5, 1), (0.99, 0)):
+        settings = ChatSettings(start_threshold=threshold)
+        local = LocalChat(model, dialect, masks=Masks(model.tokenizer), settings=settings)
+        assert len(replied(local, max_tokens=60).calls) == count
