@@ -108,6 +108,21 @@ def test_a_finding_says_in_words_whether_calls_help(tmp_path: Path) -> None:
     ]
 
 
+def test_findings_are_of_the_largest_k_and_of_a_threshold_that_is_alone(tmp_path: Path) -> None:
+    write(tmp_path / "off", [row(n, False) for n in range(8)], settings(k=0))
+    for label, k, threshold in (("k1", 1, None), ("k10", 10, None), ("t0.3", 10, 0.3), ("t0.5", 10, 0.5)):
+        begun = settings(k=k)
+        begun["decode"]["start_threshold"] = threshold
+        write(tmp_path / label, [row(n, True, call=True) for n in range(8)], begun)
+
+    def told(*labels: str) -> list[str]:
+        found = findings(summarise(arms([tmp_path / label for label in ("off", *labels)])))
+        return [one.said.split()[3] for one in found]
+
+    assert told("k1", "k10", "t0.3") == ["k10", "t0.3"]
+    assert told("k1", "t0.3", "t0.5") == ["k1"]
+
+
 def test_arms_that_were_asked_other_questions_are_not_held_against_each_other(tmp_path: Path) -> None:
     write(tmp_path / "off", [row(n, True) for n in range(7)], settings(k=0))
     write(tmp_path / "tuned", [row(n, True) for n in range(8)], settings())

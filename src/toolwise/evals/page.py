@@ -24,6 +24,7 @@ h2 ~ h2 { margin-top: 1.75rem; }
 .names1 th:nth-child(-n + 1), .names2 th:nth-child(-n + 2), .names3 th:nth-child(-n + 3) { text-align: left; }
 .figures .again { color: transparent; }
 .figures .best { color: var(--kept); font-weight: 600; }
+.plot { min-width: 40rem; }
 .shown { border-left: 3px solid var(--line); padding: .1rem 0 .1rem 1rem; margin: 1rem 0; }
 .shown.helped { border-color: var(--kept); }
 .shown.harmed { border-color: var(--control); }
@@ -64,7 +65,7 @@ def _scores(report: Report, found: dict[str, Titled]) -> Iterator[str]:
     yield _section(*_titled(found, "Scores", score_plot(report)), *_titled(found, "What calls are worth"))
     sizes = size_plot(report)
     if sizes:
-        yield _section("<h2>Sizes of model</h2>", sizes)
+        yield _section("<h2>Sizes of model</h2>", _drawn(sizes))
 
 
 def _rest(report: Report, found: dict[str, Titled]) -> Iterator[str]:
@@ -82,8 +83,13 @@ def _section(*parts: str) -> str:
 def _titled(found: dict[str, Titled], title: str, *plots: str) -> Iterator[str]:
     if title in found:
         yield f'<h2>{text(title)}</h2>\n<p class="lead">{text(found[title].about)}</p>'
-        yield from plots
+        yield from map(_drawn, plots)
         yield _table(found[title])
+
+
+def _drawn(plot: str) -> str:
+    """On a narrow screen a plot is moved, not shrunk until nobody can read it."""
+    return f'<div class="wide">{plot}</div>' if plot else ""
 
 
 def _table(one: Titled) -> str:

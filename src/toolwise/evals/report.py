@@ -145,14 +145,16 @@ def from_json(value: Any) -> Report:
 
 
 def chief(arms: Sequence[ArmSaid]) -> list[ArmSaid]:
-    """Of each model that may call one arm, that with the largest k (the paper's way); of thresholds, the first."""
-    found: dict[str, ArmSaid] = {}
-    for arm in arms:
-        if arm.kind == "calls":
-            best = found.setdefault(arm.model, arm)
-            if (arm.start_threshold is None, arm.top_k) > (best.start_threshold is None, best.top_k):
-                found[arm.model] = arm
-    return list(found.values())
+    """Of each model that may call the arm with the largest k (the paper's way), and that with a threshold if it has
+    one alone: of several, none is more than another."""
+    found = []
+    for model in dict.fromkeys(arm.model for arm in arms if arm.kind == "calls"):
+        own = [arm for arm in arms if arm.model == model and arm.kind == "calls"]
+        by_k = [arm for arm in own if arm.start_threshold is None]
+        by_threshold = [arm for arm in own if arm.start_threshold is not None]
+        found += [max(by_k, key=lambda arm: arm.top_k)] if by_k else []
+        found += by_threshold if len(by_threshold) == 1 else []
+    return found
 
 
 def _said(arm: Arm) -> ArmSaid:
