@@ -10,7 +10,7 @@ import pytest
 
 from toolwise.models.base import ScoreRequest, Usage
 from toolwise.models.plain import PlainModel
-from toolwise.models.scripted import ScriptedModel, ScriptedTokenizer
+from toolwise.models.scripted import ScriptedModel, ScriptedTokenizer, follow
 from toolwise.notation.inline import write_call
 from toolwise.teach.config import Control, ToolSettings
 from toolwise.teach.corpus.numbers import numbers
@@ -24,7 +24,7 @@ from toolwise.tools.calculator import CALCULATOR
 TOKENIZER = ScriptedTokenizer()
 
 
-def scorer(model, *, tau_f=0.5, bounds=False, controls=False):
+def scorer(model, *, tau_f=0.5, bounds=False, controls=False, likeliest=False):
     return Scorer(
         model,
         notation_wording(),
@@ -33,6 +33,7 @@ def scorer(model, *, tau_f=0.5, bounds=False, controls=False):
         early_bounds=bounds,
         seed=0,
         controls=controls,
+        likeliest=likeliest,
     )
 
 
@@ -317,3 +318,15 @@ def test_positions_stand_between_characters():
         assert (offset is not None) == whole
         if offset is not None:
             assert text[:offset] == TOKENIZER.decode(ids[:i])
+
+
+def test_of_calls_with_one_result_at_one_place_the_likelier_may_stay():
+    """`2 * 4` and `3 + 5` help alike; which is meant, only the model can say."""
+    text = "Twice 4 makes 8 pens"
+    model = ScriptedModel(follow(("makes", " [Calculator(2 * 4) -> 8]")), certainty=0.9)
+    (prepared,) = prepare([Passage("p", "d", 0, text)], model)
+    at = prepared.offsets.index(text.index(" 8"))
+    said = (("3 + 5", "8"), ("2 * 4", "8"), ("9 - 1", "8"), ("3 + 4", "7"))
+    rows = [replace(candidate(at, f"Calculator({said})", result), gain=1.0) for said, result in said]
+    found = scorer(model, likeliest=True)._likelier(rows, {"p": prepared})
+    assert [row.reason for row in found] == ["less_likely", None, "less_likely", None]

@@ -71,6 +71,9 @@ class PromptSettings(_Frozen):
 class Settings(_Frozen):
     """One run. `separator` stands between z and the text while scoring (the paper does not say what does).
 
+    Calls at one place that have the same result gain about the same, so that the largest gain says little of which is
+    meant; `same_result = "likelihood"` takes the one that the model would most likely write there itself.
+
     `weigh_spaces` False begins the weights behind a lone space token, for tokenizers that make one before a number.
     """
 
@@ -87,6 +90,7 @@ class Settings(_Frozen):
     separator: str = "\n"  # between z and the text
     cost_weight: Annotated[float, Field(ge=0)] = 0.0  # nats that a call must gain more for each unit of its tool's cost
     scoring: Literal["front", "inline"] = "front"  # where z stands; inline is for a model that was tuned on calls
+    same_result: Literal["gain", "likelihood"] = "gain"  # which of several calls at one place with one result stays
     weigh_spaces: bool = True  # whether a lone space in front of a number carries weight
     early_bounds: bool = True  # drop at once what no result could lift to the smallest threshold
 

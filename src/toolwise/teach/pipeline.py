@@ -168,6 +168,7 @@ class Pipeline:
             early_bounds=all_.early_bounds,
             seed=all_.seed,
             inline=all_.scoring == "inline",
+            likeliest=all_.same_result == "likelihood",
         )
         proposers = tuple(makers[proposer]() for proposer in own.proposers)
         checks = tuple(check_named(check, tool.name, own, registry, self._notation) for check in own.checks)

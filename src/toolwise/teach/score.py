@@ -90,6 +90,7 @@ class Scorer:
         seed: int,
         controls: bool = True,
         inline: bool = False,
+        likeliest: bool = False,
     ) -> None:
         self._model = model
         self._wording = wording
@@ -99,6 +100,7 @@ class Scorer:
         self._seed = seed
         self._controls = controls
         self._inline = inline
+        self._likeliest = likeliest
 
     def score(self, candidates: Sequence[Candidate], texts: Mapping[str, Prepared]) -> list[Candidate]:
         """The candidates with their losses and gains, dropped ones untouched. `texts`: by passage id.
@@ -110,10 +112,33 @@ class Scorer:
         rows = [self._bounded(c, _taken_off(c)) for c in rows]
         rows = self._fill(rows, texts, _put_call, lambda c: self._wording(c, None))
         rows = [_with_gain(c) if c.reason is None else c for c in rows]
+        if self._likeliest:
+            rows = self._likelier(rows, texts)
         if self._controls:
             rows = self._give_controls(rows)
             rows = self._fill(rows, texts, _put_control, self._wording_of_control, wanted=_has_control)
         return rows
+
+    def _likelier(self, rows: list[Candidate], texts: Mapping[str, Prepared]) -> list[Candidate]:
+        """Of calls at one place that have the same result, the one that the model would sooner write."""
+        alike: dict[tuple[str, int, str], list[int]] = {}
+        for i, row in enumerate(rows):
+            if row.reason is None and (row.gain or -math.inf) >= self._floor:
+                alike.setdefault((row.passage, row.position, row.result or ""), []).append(i)
+        several = [i for same in alike.values() if len(same) > 1 for i in same]
+        written = self._model.score([self._written(rows[i], texts[rows[i].passage]) for i in several])
+        cost = {i: float(nll.sum()) for i, nll in zip(several, written, strict=True)}
+        best = {min(same, key=lambda i: (cost[i], i)) for same in alike.values() if len(same) > 1}
+        return [
+            replace(row, reason="less_likely") if i in cost and i not in best else row for i, row in enumerate(rows)
+        ]
+
+    def _written(self, row: Candidate, prepared: Prepared) -> ScoreRequest:
+        """Asks for the losses of a call and its result where they would stand."""
+        tokenizer, at = self._model.tokenizer, prepared.places[row.position]
+        said = encode(call_segments(row.body, row.result or "", tokenizer.notation), tokenizer)[0]
+        before = tokenizer.begin + prepared.ids[:at]
+        return ScoreRequest(before + said, max(1, len(before)))
 
     def _wording_of_control(self, candidate: Candidate) -> Z:
         return self._wording(candidate, candidate.control_result)

@@ -28,6 +28,7 @@ STAGES: Mapping[str, Mapping[str, str]] = {
         "duplicate": "The same call was proposed at the same place already.",
         "tool_error": "The tool refused the call or could not answer it; a division by zero, for example.",
         "too_long": "The result is longer than what a model can be taught to use; have the tool say less.",
+        "less_likely": "Another call has the same result at this place, and the model would sooner write that one.",
         "repeats_argument": "The result says what the call was given, so the call adds nothing.",
         "already_said": "The text has just said what the result says, so the call comes too late.",
         "copies_text": "The result has the very words that follow, many in a row: it comes from the text itself.",
