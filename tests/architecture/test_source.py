@@ -11,6 +11,7 @@ import graphlib
 import re
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -318,3 +319,9 @@ def test_a_tool_runs_nowhere_but_in_the_gate(file: Path) -> None:
         if ast.unparse(node.func.value) not in OTHER_RUNS
     }
     assert not ways, f"{file.name} runs a tool: {ways}"
+
+
+def test_every_test_file_has_a_name_of_its_own() -> None:
+    """Test folders are no packages, so that pytest knows a file by its name alone and stops at the second."""
+    names = Counter(file.name for file in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
