@@ -20,55 +20,31 @@ from toolwise.commands.common import (
     tool_names,
 )
 from toolwise.commands.common import named as named_tools
+from toolwise.commands.eval_options import (
+    AT_ONCE,
+    TODAY,
+    TOOLS,
+    AtOnceOption,
+    DataOption,
+    EvalToolsOption,
+    ExamplesOption,
+    FoldersArgument,
+    ModelsOption,
+    SeedOption,
+    StartsOption,
+    StrictOption,
+    TodayOption,
+    TopKOption,
+)
 from toolwise.commands.values import day, numbers, prices
 from toolwise.console import paced, progress_bar
 from toolwise.core.errors import BadInput
-from toolwise.core.limits import LIMITS
 
 if TYPE_CHECKING:
     from toolwise.evals.answers import Row
     from toolwise.evals.run import Way
 
 app = typer.Typer()
-
-DataOption = Annotated[str, typer.Option(help="A folder with the tasks' files, or hub.")]
-EvalToolsOption = Annotated[
-    str, typer.Option("--tools", help="Tools, with commas between; a task has those off that know it.")
-]
-ExamplesOption = Annotated[
-    int | None, typer.Option("--examples", min=1, help="Of each task, drawn by lot. Default: all.")
-]
-SeedOption = Annotated[int, typer.Option(min=0, help="Of that lot.")]
-TodayOption = Annotated[str, typer.Option(help="What the calendar says where the questions have no day of their own.")]
-StrictOption = Annotated[bool, typer.Option("--strict", help="Hold every call to a tool and to its schema.")]
-AtOnceOption = Annotated[
-    int, typer.Option(min=1, max=LIMITS.chat_connections, help="Questions at a time; answers are the same.")
-]
-ModelsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model",
-        "-m",
-        help=f"As everywhere ({DEFAULT_MODEL}), or NAME=MODEL, NAME being its arm's; may be given again.",
-    ),
-]
-TopKOption = Annotated[
-    str | None,
-    typer.Option(
-        help="A call starts when its marker is among the k likeliest tokens; several with commas, 0: none. "
-        "Default: 10, or nothing but the thresholds."
-    ),
-]
-StartsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--start-threshold",
-        help="Or when its marker has at least this probability; several with commas, "
-        "chosen: what the model's folder carries.",
-    ),
-]
-FoldersArgument = Annotated[list[Path], typer.Argument(help="Folders of runs, or folders that hold some.")]
-_TOOLS, _TODAY, _AT_ONCE = "Calculator,Calendar", "2023-01-30", 16
 
 
 @app.command(
@@ -84,7 +60,7 @@ def calibrate(
     out: Annotated[Path, typer.Option("--out", "-o", help="A folder for the answers; the same command goes on in it.")],
     model: ModelOption = DEFAULT_MODEL,
     data: DataOption = "hub",
-    tools: EvalToolsOption = _TOOLS,
+    tools: EvalToolsOption = TOOLS,
     option: ToolOptionsOption = None,
     questions: ExamplesOption = None,
     seed: SeedOption = 0,
@@ -98,9 +74,9 @@ def calibrate(
         bool, typer.Option("--store", help="Keep it in the model's folder; generate, chat and serve then use it.")
     ] = False,
     max_calls: Annotated[int, typer.Option(min=1, help="Of an answer; the paper's is 1.")] = 1,
-    today: TodayOption = _TODAY,
+    today: TodayOption = TODAY,
     strict: StrictOption = False,
-    at_once: AtOnceOption = _AT_ONCE,
+    at_once: AtOnceOption = AT_ONCE,
     as_json: JsonOption = False,
     threads: ThreadsOption = None,
 ) -> None:
@@ -189,7 +165,7 @@ def restraint(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="A folder for the answers, one inside for each arm.")],
     model: ModelsOption = None,
-    tools: EvalToolsOption = _TOOLS,
+    tools: EvalToolsOption = TOOLS,
     option: ToolOptionsOption = None,
     questions: Annotated[int, typer.Option("--examples", min=1, help="Sentences, drawn by lot.")] = 200,
     seed: SeedOption = 0,
@@ -198,9 +174,9 @@ def restraint(
     top_k: TopKOption = None,
     start_threshold: StartsOption = None,
     max_calls: Annotated[int, typer.Option(min=1, help="Of a text.")] = 1,
-    today: TodayOption = _TODAY,
+    today: TodayOption = TODAY,
     strict: StrictOption = False,
-    at_once: AtOnceOption = _AT_ONCE,
+    at_once: AtOnceOption = AT_ONCE,
     as_json: JsonOption = False,
     threads: ThreadsOption = None,
 ) -> None:
@@ -237,16 +213,16 @@ def wording(
     out: Annotated[Path, typer.Option("--out", "-o", help="A folder for the answers, one inside for each arm.")],
     model: ModelsOption = None,
     data: DataOption = "hub",
-    tools: EvalToolsOption = _TOOLS,
+    tools: EvalToolsOption = TOOLS,
     option: ToolOptionsOption = None,
     questions: ExamplesOption = None,
     seed: SeedOption = 0,
     top_k: TopKOption = None,
     start_threshold: StartsOption = None,
     max_calls: Annotated[int, typer.Option(min=1, help="Of an answer; the paper's is 1.")] = 1,
-    today: TodayOption = _TODAY,
+    today: TodayOption = TODAY,
     strict: StrictOption = False,
-    at_once: AtOnceOption = _AT_ONCE,
+    at_once: AtOnceOption = AT_ONCE,
     as_json: JsonOption = False,
     threads: ThreadsOption = None,
 ) -> None:

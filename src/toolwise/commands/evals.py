@@ -19,6 +19,21 @@ from toolwise.commands.common import (
     examples,
 )
 from toolwise.commands.common import table as columns
+from toolwise.commands.eval_options import (
+    AT_ONCE,
+    TODAY,
+    TOOLS,
+    AtOnceOption,
+    DataOption,
+    EvalToolsOption,
+    ExamplesOption,
+    ModelsOption,
+    SeedOption,
+    StartsOption,
+    StrictOption,
+    TodayOption,
+    TopKOption,
+)
 from toolwise.commands.values import day
 from toolwise.console import progress_bar, screen, stages
 from toolwise.core.limits import LIMITS
@@ -57,23 +72,12 @@ app.add_typer(eval_report.app)
 )
 def eval_task(
     tasks: Annotated[list[str], typer.Argument(help="Names of tasks, as `toolwise eval tasks` lists them.")],
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help=f"As everywhere ({DEFAULT_MODEL}), or NAME=MODEL, NAME being its arm's; may be given again.",
-        ),
-    ] = None,
-    data: Annotated[str, typer.Option(help="A folder with the tasks' files, or hub.")] = "hub",
-    tools: Annotated[str, typer.Option(help="Tools, with commas between; a task has those off that know it.")] = (
-        "Calculator,Calendar"
-    ),
+    model: ModelsOption = None,
+    data: DataOption = "hub",
+    tools: EvalToolsOption = TOOLS,
     option: ToolOptionsOption = None,
-    questions: Annotated[
-        int | None, typer.Option("--examples", min=1, help="Of each task, drawn by lot. Default: all.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of that lot.")] = 0,
+    questions: ExamplesOption = None,
+    seed: SeedOption = 0,
     calls: Annotated[
         bool | None,
         typer.Option(
@@ -82,32 +86,16 @@ def eval_task(
             show_default=False,
         ),
     ] = None,
-    top_k: Annotated[
-        str | None,
-        typer.Option(
-            help="A call starts when its marker is among the k likeliest tokens; several with commas, 0: none. "
-            "Default: 10, or nothing but the thresholds."
-        ),
-    ] = None,
-    start_threshold: Annotated[
-        str | None,
-        typer.Option(
-            help="Or when its marker has at least this probability; several with commas, "
-            "chosen: what the model's folder carries."
-        ),
-    ] = None,
+    top_k: TopKOption = None,
+    start_threshold: StartsOption = None,
     max_calls: Annotated[int, typer.Option(min=0, help="Of an answer; the paper's is 1.")] = 1,
-    today: Annotated[
-        str, typer.Option(help="What the calendar says where the questions have no day of their own.")
-    ] = "2023-01-30",
-    strict: Annotated[bool, typer.Option("--strict", help="Hold every call to a tool and to its schema.")] = False,
+    today: TodayOption = TODAY,
+    strict: StrictOption = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="A folder for the answers, one inside for each arm. Default: eval-TASKS."),
     ] = None,
-    at_once: Annotated[
-        int, typer.Option(min=1, max=LIMITS.chat_connections, help="Questions at a time; answers are the same.")
-    ] = 16,
+    at_once: AtOnceOption = AT_ONCE,
     as_json: JsonOption = False,
     threads: ThreadsOption = None,
 ) -> None:

@@ -21,6 +21,7 @@ from toolwise.core.sealed import read_sealed
 from toolwise.core.work_folder import SETTINGS
 from toolwise.evals.answers import ANSWERS, Row, answers
 from toolwise.evals.intervals import Interval, mean_interval, paired_interval
+from toolwise.evals.shown import between, markdown, percent, share_cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,23 +122,14 @@ def table(lines: Sequence[Line]) -> str:
     """As Markdown, in per cent; the gain in points."""
     head = ["task", "arm", "questions", "score", "95 %", "answers with calls"]
     head += ["score where called", "where not", "gain over the first", "95 %"]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *map(_cells, lines)))
+    return markdown(head, [_cells(line) for line in lines])
 
 
 def _cells(line: Line) -> list[str]:
     asked = str(line.asked) if line.asked == line.of else f"{line.asked} of {line.of}"
-    inside = [_percent(part.mean) if part else "–" for part in (line.where_called, line.where_not)]
-    gain = [f"{100 * line.gain.mean:+.1f}", _between(line.gain, "+.1f")] if line.gain else ["–", "–"]
-    score = [_percent(line.score.mean), _between(line.score, ".1f")]
-    return [line.task, line.arm.replace("|", "\\|"), asked, *score, _percent(line.calls), *inside, *gain]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
-
-
-def _between(interval: Interval, form: str) -> str:
-    return f"{100 * interval.low:{form}} to {100 * interval.high:{form}}"
+    inside = [percent(part.mean if part else None) for part in (line.where_called, line.where_not)]
+    gain = [f"{100 * line.gain.mean:+.1f}", between(line.gain, "+.1f")] if line.gain else ["–", "–"]
+    return [line.task, line.arm, asked, *share_cells(line.score), percent(line.calls), *inside, *gain]
 
 
 def as_json(lines: Sequence[Line]) -> list[dict[str, Any]]:
